@@ -28,9 +28,9 @@ SKILLS = {
     "open_fridge": "OpenFridge",
     "close_fridge": "CloseFridge",
 }
-"""Name of a skill, which is that of its file -> its class there; its settings are the dataclass of that name with `Config` behind."""
+"""Name of a skill and of its file -> its class there. Its settings are the dataclass `<class>Config` beside it."""
 
-OF_TRAINING = ("initial_std", "initial_mean")  # settings of a skill that a policy begins with, and no environment knows
+OF_TRAINING = ("initial_std", "initial_mean")  # settings of a skill that only training knows: how a policy begins
 
 
 def skill_class(name: str) -> type[Skill]:
@@ -45,22 +45,29 @@ def config_class(name: str) -> type[SkillConfig]:
 
 def make_skill(name: str, **settings: Any) -> Skill:
     """A skill. `settings`: fields of its config."""
-    return skill_class(name)(config_class(name)(**{key: _as_tuple(value) for key, value in settings.items()}))
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}  # as in YAML
+    return skill_class(name)(config_class(name)(**given))
 
 
 def title(name: str) -> str:
-    """What a skill is about in one sentence: the first of its file, which is not imported for it."""
+    """What a skill is about: the first sentence of its file, which is read without an import."""
     first = next(iter(_file(name).read_text(encoding="utf-8").splitlines()), "").strip('"')
     said = first.partition(": ")[2]
     if not said:
-        raise UserError(f"skills/{name}.py should begin with its name and what it is about, as \"\"\"Pick: take an object ...")
+        raise UserError(f"skills/{name}.py should begin with its name and what it is about, "
+                        'as """Pick: take an object ...')
     return said[0].upper() + said[1:]
 
 
 def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
-    """A Gymnasium environment for a skill. `settings` are fields of the skill's config or of `rearrange.env.skill_env.HomeSettings`,
-    `episodes_share` (of RearrangeEnv), and `expert_action`: observations also say what an expert would do, an action and the weight
-    of this advice. They may be what they may be on the command line: UserError else.
+    """A Gymnasium environment for a skill.
+
+    Args:
+        settings: fields of the skill's config or of `rearrange.env.skill_env.HomeSettings`; `episodes_share`, of
+            RearrangeEnv; `expert_action`: observations also hold the action of an expert and the weight of this advice.
+
+    Raises:
+        UserError: a setting that does not exist, or has a value that the command line refuses, too.
     """
     from rearrange.env.skill_env import RearrangeEnv  # imports the simulator
 
@@ -74,9 +81,7 @@ def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
 
 
 def checked_settings(skill: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the environment of a skill in the type of their rules. UserError for the first that there is not, or that its rule
-    refuses.
-    """
+    """Settings of a skill's environment in the types of their rules. UserError for the first one that is refused."""
     config: Any = config_class(skill)
     known = [field.name for part in (config, environment.HomeSettings) for field in dataclasses.fields(part)]
     known = [name for name in known if name not in OF_TRAINING] + ["expert_action", "episodes_share"]
@@ -84,12 +89,12 @@ def checked_settings(skill: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _adviser_of(skill: str) -> type:
-    """What makes the expert of a skill that can be asked anywhere. UserError where there is none."""
+    """The class of the expert of a skill that can be asked in every state. UserError where there is none."""
     from skills.experts import ADVISERS
 
     if skill not in ADVISERS:
-        raise UserError(f"skill {skill} has no expert that can be asked in every state (ppo.imitation_coef, expert_action); "
-                        f"there is one for {', '.join(ADVISERS)}.")
+        raise UserError(f"skill {skill} has no expert that can be asked in every state (ppo.imitation_coef, "
+                        f"expert_action); there is one for {', '.join(ADVISERS)}.")
     return ADVISERS[skill]
 
 
@@ -97,7 +102,8 @@ def _of_file(name: str, ending: str) -> Any:
     file, wanted = _file(name), SKILLS[name] + ending
     found = getattr(import_module(f"skills.{name}"), wanted, None)
     if found is None:
-        raise UserError(f"{file} has no class {wanted}, which the line {name!r} of SKILLS in skills/__init__.py asks for.")
+        raise UserError(f"{file} has no class {wanted}, which the line {name!r} of SKILLS in skills/__init__.py asks "
+                        "for.")
     return found
 
 
@@ -108,19 +114,16 @@ def _file(name: str) -> Path:
         if spec is None:
             raise UserError(f"SKILLS in skills/__init__.py has a line {name!r}, and there is no skills/{name}.py.")
         return Path(spec.origin)
-    raise UserError(without_entry(name) or f"there is no skill called {name!r}{environment.suggestion(name, SKILLS)}; skills are "
-                    f"{', '.join(SKILLS)}.")
+    near = environment.suggestion(name, SKILLS)
+    raise UserError(without_entry(name) or f"there is no skill called {name!r}{near}; skills are {', '.join(SKILLS)}.")
 
 
 def without_entry(name: str) -> str | None:
     """A sentence for the name of a file of this folder that defines a skill and has no line in SKILLS yet."""
     file = Path(__file__).with_name(f"{name}.py")
-    if not (name.isidentifier() and name not in SKILLS and file.is_file() and f'skill = "{name}"' in file.read_text("utf-8")):
+    if name in SKILLS or not name.isidentifier() or not file.is_file():
+        return None
+    if f'skill = "{name}"' not in file.read_text("utf-8"):
         return None
     return (f"skills/{name}.py is not a skill yet: add a line {name!r}: {name.title().replace('_', '')!r} to SKILLS in "
             "skills/__init__.py.")
-
-
-def _as_tuple(value: Any) -> Any:
-    """Lists of a YAML file as the tuples of a frozen config."""
-    return tuple(value) if isinstance(value, list) else value

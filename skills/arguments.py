@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SkillArguments:
-    """Positions are in the world frame, in metres. None: not told, or it does not matter to the skill."""
+    """Positions are in the world frame, in metres. None: not known, or it does not matter to the skill."""
 
     target: int | None = None  # index of the object in the episode
-    handle: str | None = None  # joint of the drawer or door that is opened or closed, for Navigate by the skill that comes next
+    handle: str | None = None  # joint of the drawer or door to open or close; for Navigate that of the next skill
     position: Point | None = None  # where the middle of the object is believed to be
     goal: Pose | None = None  # where the object belongs: its middle and its quaternion (w, x, y, z)
     next_skill: str | None = None  # for Navigate: one of NEXT_SKILLS
@@ -29,7 +29,7 @@ class SkillArguments:
 
     @property
     def object_point(self) -> Point | None:
-        """Where Navigate's object is, or its goal when the next skill places it, or what is to be driven to instead."""
+        """Where Navigate drives to: `point` if given, the goal if the next skill places the object, else the object."""
         if self.point is not None:
             return self.point
         return self.position if self.placed is None else self.goal[:3]

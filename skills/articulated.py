@@ -1,4 +1,4 @@
-"""What opening and closing have in common: a drawer or door, its handle, and how far its joint is from its goal.
+"""Base of opening and closing: a drawer or door, its handle, and how far its joint is from its goal.
 
 Rewards, thresholds and start poses are HAB's (habitat-lab v0.2.2, `ArtObjReward` and its skills' configs), with the
 mobile action space of VER (Wijmans et al. 2022, section 4). The four skills differ in numbers only; each has its own
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ArticulatedConfig(SkillConfig):
-    """What the four configs have in common. Openings are metres of a drawer, radians of a door."""
+    """Settings of all four skills. Openings are metres of a drawer, radians of a door."""
 
     action_parts: tuple[str, ...] = action_parts("arm", "grip", "base")
     observation_keys: tuple[str, ...] = observation_keys(
@@ -41,8 +41,8 @@ class ArticulatedConfig(SkillConfig):
     target_opening: float = setting(0.0, "of the drawer, m, or of the door, rad", at_least=0)
     opening_tolerance: float = setting(0.05, "m or rad; how near to the target counts", above=0)
     start_distance_m: tuple[float, float] = setting(
-        (1.0, 1.083), "least and greatest distance of the robot out of the front of the drawer's handle, or of the fridge's middle; "
-        "more where it would touch something")
+        (1.0, 1.083), "least and greatest distance of the robot out of the front of the drawer's handle, or of the "
+        "fridge's middle; more where it would touch something")
     start_aside_m: float = setting(0.07, "the robot starts at most so far to either side", at_least=0)
     start_yaw_noise_rad: float = setting(
         0.15, "standard deviation of the robot's start direction, which is towards the handle", at_least=0)
@@ -60,18 +60,20 @@ class ArticulatedConfig(SkillConfig):
         super().__post_init__()
         low, high = self.start_distance_m
         if low > high:
-            raise UserError(f"skill.start_distance_m={list(self.start_distance_m)} must start with the lesser distance.")
+            raise UserError(f"skill.start_distance_m={[low, high]} must start with the lesser distance.")
 
 
 def scales(what: str, unit: str, done: str, *, rest: float, grasped: float, hold_broken: float) -> Any:
     """The reward scales of a `what` (drawer, door) that is to be `done` (open, closed)."""
     return block(
         opening=setting(10.0, f"per {unit} that the {what} comes nearer to its target, until it first stands there"),
-        handle=setting(1.0, f"per metre nearer: end-effector to handle, while it is not held and the {what} not yet {done}"),
+        handle=setting(
+            1.0, f"per metre nearer: end-effector to handle, while it is not held and the {what} not yet {done}"),
         rest=setting(rest, f"per metre nearer: end-effector to rest, once the {what} is {done}"),
         grasped=setting(grasped, "once, when the handle is first held"),
         reached=setting(5.0, f"once, when the {what} is first {done}"),
-        released=setting(0.0, f"when the handle is let go after the {what} has been {done}; taken back where it is held again"),
+        released=setting(
+            0.0, f"when the handle is let go after the {what} has been {done}; taken back where it is held again"),
         success=setting(10.0, "once, at success"),
         wrong_grasp=setting(-5.0, "anything but the handle taken; ends the episode"),
         hold_broken=setting(hold_broken, "the hold was torn off; ends the episode"),
@@ -205,7 +207,7 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
     """HAB's start: in a small region before the handle of a drawer, or before the fridge, facing the handle.
 
     Where the robot would touch something everywhere in the region, as the hand touches a door that stands open, the
-    region moves back. The robot can have driven there, so it never starts with its arm hooked around a door. Raises
+    region moves back. The robot could have driven there, so it never starts with its arm hooked around a door. Raises
     NoStartPose.
     """
     target = sim.handle_position(handle)
@@ -223,9 +225,10 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
 
 
 def starts_around_handle(sim: Simulator, handle: str) -> list[PlanePose]:
-    """Poses from which a drawer or door can be opened or closed, in a wider region than HAB's start: those of a grid at which
-    the robot touches nothing and could have driven to, and where there is none, as before a door that stands open, the nearest
-    ones behind it. None may be there. It leaves the robot at any of them.
+    """Poses from which a drawer or door can be opened or closed, in a wider region than HAB's start; perhaps none.
+
+    These are the poses of a grid at which the robot touches nothing and to which it could have driven. Where there is
+    none, as before a door that stands open, they are the nearest ones behind the grid. The robot is left anywhere.
     """
     target, frame = sim.handle_position(handle), front_frame(sim, handle)
     grid = _AROUND_M["fridge" if handle.startswith("fridge") else "drawer"]
@@ -244,7 +247,7 @@ def starts_around_handle(sim: Simulator, handle: str) -> list[PlanePose]:
     return poses
 
 
-# Out of the front and to the sides (m). Trained policies were seen to succeed from 0.15 m and more around these places, too
+# Out of the front and to the sides (m). Trained policies also succeed from 0.15 m and more around these places
 # (docs/results.md).
 _AROUND_M = {"drawer": (0.8, 0.9, 1.0), "fridge": (0.95, 1.05, 1.15)}
 _ASIDE_M = (-0.15, 0.0, 0.15)

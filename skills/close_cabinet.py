@@ -36,9 +36,6 @@ class CloseCabinet(Articulated):
     """The close-cabinet task. See the top of this file."""
 
     name = "close_cabinet"
-    episode_kind = "close_cabinet"
+    settings = CloseCabinetConfig
     joint_prefix = "drawer"
     closes = True
-
-    def __init__(self, config: CloseCabinetConfig = CloseCabinetConfig()) -> None:
-        self.config = config

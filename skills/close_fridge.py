@@ -36,9 +36,6 @@ class CloseFridge(Articulated):
     """The close-fridge task. See the top of this file."""
 
     name = "close_fridge"
-    episode_kind = "close_fridge"
+    settings = CloseFridgeConfig
     joint_prefix = "fridge"
     closes = True
-
-    def __init__(self, config: CloseFridgeConfig = CloseFridgeConfig()) -> None:
-        self.config = config

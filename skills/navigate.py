@@ -1,9 +1,10 @@
 """Navigate: drive to where the next skill starts, and stop there.
 
-Observation: depth image; distance and direction of the object, of its goal when the object is in the hand, or, with `to_handle`,
-of the handle that is opened or closed next; which skill comes next; place and heading relative to the start; arm joint angles;
-whether something is held (see `NavigateConfig.observation_keys`); when asked for, `floor_map`, what the depth images have shown of
-the floor, and `route`, the way through it. The pose that has to be reached is not shown.
+Observation: depth image; distance and direction of the object, of its goal when the object is in the hand, or, with
+`to_handle`, of the handle that is opened or closed next; which skill comes next; place and heading relative to the
+start; arm joint angles; whether something is held (see `NavigateConfig.observation_keys`); when asked for, `floor_map`,
+what the depth images have shown of the floor, and `route`, the way through it. The pose that has to be reached is not
+shown.
 Action: base speed and turn, stop. The hand keeps what it holds. Reward: HAB's with a penalty for touching things, see
 `NavigateConfig.reward_scales`.
 Success: stop is called less than 0.3 m (driving distance) and 0.3 rad from that pose.
@@ -12,8 +13,8 @@ Start: anywhere in the home where the robot touches nothing, facing anywhere. Wh
 episode allows: to pick the object, from an open receptacle or from inside an opened drawer or fridge; to open the
 drawer or fridge that it is shut in, or to close an open one; and, in the one episode of six that starts with the object
 in the hand, to place it on an open receptacle or inside. The pose to reach is where that skill would start, without
-noise. With `any_start`, every place counts from which that skill's object or handle is in reach, and the robot has to face
-the object, or the handle if there is one, from where it stands.
+noise. With `any_start`, every place counts from which that skill's object or handle is in reach, and the robot has to
+face the object, or the handle if there is one, from where it stands.
 
 Sources: Habitat 2.0's Navigate (habitat-lab v0.2.2); VER (Wijmans et al. 2022), appendix B: a stop action of its own, a
 force penalty in training, stop masked while the target is more than 2 m away in evaluation (`stop_within_m`).
@@ -51,11 +52,12 @@ if TYPE_CHECKING:
 
 _ARTICULATED = {"open_cabinet": OpenCabinetConfig(), "close_cabinet": CloseCabinetConfig(),
                 "open_fridge": OpenFridgeConfig(), "close_fridge": CloseFridgeConfig()}
-_CLOSED_BELOW = 0.15  # m or rad, HAB's predicates closed_cab and closed_fridge
-_OPENED_ABOVE = {"cabinet": 0.35, "fridge": 1.07}  # m or rad, opened_cab and opened_fridge
+CLOSED_BELOW = 0.15  # m or rad, HAB's predicates closed_cab and closed_fridge
+OPENED_ABOVE = {"cabinet": 0.35, "fridge": 1.07}  # m or rad, opened_cab and opened_fridge
 _MAX_SNAP_M = 0.2  # from the pose at which the next skill starts to the nearest floor that a robot can drive to
 _START_TRIES = 100
-_DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50  # a way longer than 1.2 times the straight line and a metre leads around something
+# A way that is longer than 1.2 times the straight line and a metre leads around something.
+_DETOUR, _DETOUR_M, _DETOUR_TRIES = 1.2, 1.0, 50
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ class NavigateConfig(SkillConfig):
     observation_keys: tuple[str, ...] = observation_keys(
         "depth", "object_to_agent_gps_compass", "nav_to_skill", "gps", "compass", "joint", "is_holding")
     max_steps: int = setting(
-        900, "steps of an episode, 30 a second, as in a plan; HAB: 400 with a base 3.75 times as fast", above=0, at_most=1_000_000)
+        900, "steps of an episode, 30 a second, as in a plan; HAB: 400 with a base 3.75 times as fast",
+        above=0, at_most=1_000_000)
     goal_radius_m: float = setting(
         0.3, "success: stop called at this driving distance of the pose where the next skill starts", above=0)
     goal_angle_rad: float = setting(0.3, "and facing this close to its direction", above=0)
@@ -85,7 +88,8 @@ class NavigateConfig(SkillConfig):
     detour_probability: float = setting(
         0.0, "share of episodes that start where the way to the goal leads around something", at_least=0, at_most=1)
     action_repeat: int = setting(
-        1, "steps for which an action holds; a policy that looks less often learns in fewer decisions", above=0, at_most=1000)
+        1, "steps for which an action holds; a policy that looks less often learns in fewer decisions",
+        above=0, at_most=1000)
     max_force_step_n: float = setting(1000.0, "cap of the force term in one step", above=0)
     reward_scales: Mapping[str, float] = block(
         distance=setting(10.0, "per metre of driving distance nearer to the goal pose"),
@@ -107,13 +111,11 @@ class Navigate(Skill):
     """The Navigate task. See the top of this file."""
 
     name = "navigate"
-    episode_kind = "navigate"
+    settings = NavigateConfig
+    config: NavigateConfig
     failures = ("bad_stop",)
 
-    _faced: tuple[tuple[float, float], ...] = ()  # what the robot has to face one of; none: the goal pose says where to look
-
-    def __init__(self, config: NavigateConfig = NavigateConfig()) -> None:
-        self.config = config
+    _faced: tuple[tuple[float, float], ...] = ()  # points, one of which the robot has to face; none: as the goal pose
 
     @property
     def action_repeat(self) -> int:
@@ -143,12 +145,14 @@ class Navigate(Skill):
 
     def set_goal(self, sim: Simulator, arguments: SkillArguments, receptacle: Receptacle | None,
                  rng: np.random.Generator) -> None:
-        """Find the pose at which the next skill would start at a receptacle; moves the robot there. Adds the handle that the
-        next skill is about to the arguments.
+        """Find the pose at which the next skill would start at a receptacle, and move the robot there.
 
-        Leaves it in `goal_pose` (x, y, yaw), it and all others that count in `goal_poses`, and the driving distances to
-        the nearest of them in `field`, whose goals are the nearest cells of the floor grid, as HAB snaps the pose to its
-        navigation mesh. Raises NoStartPose.
+        Sets `goal_pose` (x, y, yaw), `goal_poses` (it and all others that count) and `field`, the driving distances to
+        the nearest of them. The goals of `field` are the nearest cells of the floor grid, as HAB snaps the pose to its
+        navigation mesh. Adds the handle of the next skill to the arguments.
+
+        Raises:
+            NoStartPose: the next skill cannot start there, or nobody can drive there.
         """
         self.arguments, self._faced = arguments, ()
         others, any_start = [], self.config.any_start
@@ -168,7 +172,7 @@ class Navigate(Skill):
 
     def drive_to(self, sim: Simulator, pose: PlanePose, others: Sequence[PlanePose] = ()) -> None:
         """Make a pose the goal, and others as good as it. Raises NoStartPose when nobody can drive to the pose."""
-        from rearrange.home.apartments.floor_grid import floor_grid  # brings numba, and `--help` reads the settings above
+        from rearrange.home.apartments.floor_grid import floor_grid  # imports numba, which `--help` must not
 
         self.goal_pose = pose
         grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
@@ -178,7 +182,7 @@ class Navigate(Skill):
         self.grid, self.field = grid, grid.distances_to(*(p[:2] for p in self.goal_poses))
 
     def _faced_points(self, sim: Simulator) -> tuple[tuple[float, float], ...]:
-        """What the next skill is about, on the floor plan: an object or its goal; also a handle. What is shown comes first."""
+        """Object or goal of the next skill on the floor plan, and its handle; what the policy is shown comes first."""
         handle = self.target_handle
         points = [self.arguments.object_point] + ([] if handle is None else [sim.handle_position(handle)])
         return tuple((x, y) for x, y, _ in (points[::-1] if self._shows_handle else points))
@@ -212,12 +216,14 @@ class Navigate(Skill):
 
     @property
     def nav_point(self) -> tuple[float, float, float]:
-        """What the policy is told to drive to: the object, or its goal, or with `to_handle` the handle where it was at the start."""
+        """What the policy drives to: the object, its goal, or with `to_handle` the handle where it was at the start."""
         return self.arguments.handle_position if self._shows_handle else self.arguments.object_point
 
     def distance_m(self, sim: Simulator) -> float:
-        """Driving distance to the nearest goal pose. Nearer to furniture than the floor grid allows: by the nearest free cell. So
-        near to the pose that nothing fits in between: the straight line, if it is shorter than by the cells.
+        """Driving distance to the nearest goal pose.
+
+        Where the robot is nearer to furniture than the floor grid allows, the way leads over the nearest free cell.
+        Where nothing fits between the robot and the pose, a straight line counts if it is shorter.
         """
         x, y, _ = sim.base_pose
         straight = self._straight_m(x, y)
@@ -232,14 +238,15 @@ class Navigate(Skill):
         return abs(wrap_angle(sim.base_pose[2] - self.heading_rad(sim)))
 
     def heading_rad(self, sim: Simulator) -> float:
-        """That of the goal pose; with `any_start` towards what the next skill is about, the nearest where there are two."""
+        """Heading of the goal pose; with `any_start` towards object or handle, whichever needs the smaller turn."""
         if not self._faced:
             return self.goal_pose[2]
         x, y, yaw = sim.base_pose
-        return min((math.atan2(py - y, px - x) for px, py in self._faced), key=lambda heading: abs(wrap_angle(yaw - heading)))
+        headings = (math.atan2(py - y, px - x) for px, py in self._faced)
+        return min(headings, key=lambda heading: abs(wrap_angle(yaw - heading)))
 
     def shown_heading_rad(self, sim: Simulator) -> float:
-        """As `heading_rad`, but where object and handle count, towards the one whose place a policy is told."""
+        """Like `heading_rad`, but where object and handle both count, towards the one that the policy is shown."""
         if not self._faced:
             return self.goal_pose[2]
         x, y, _ = sim.base_pose
@@ -316,25 +323,23 @@ def _nearness(distance_m: float, angle_rad: float) -> float:
 
 
 def kinds_at(sim: Simulator, start: Receptacle) -> list[str]:
-    """Skills that could come next with an empty hand, for an object that is on or in `start`: the actions of HAB's
-    planning domain that the state allows.
-    """
+    """Skills that could come next with an empty hand, for an object on or in `start`, as in HAB's planning domain."""
     if start.link is None:
         return ["pick"]
     what = "fridge" if start.kind == "fridge" else "cabinet"
     if _is_shut(sim, start):
         return [f"open_{what}"]
-    opened = sim.joint_position(start.link) > _OPENED_ABOVE[what]
+    opened = sim.joint_position(start.link) > OPENED_ABOVE[what]
     return ["pick_inside", f"close_{what}"] if opened else [f"close_{what}"]
 
 
 def place_kinds(goal: Receptacle) -> list[str]:
-    """The same with the object in the hand, whose goal is on or in `goal`."""
+    """Skills that could come next with the object in the hand, for a goal on or in `goal`."""
     return ["place" if goal.link is None else "place_inside"]
 
 
 def _is_shut(sim: Simulator, receptacle: Receptacle) -> bool:
-    return receptacle.link is not None and abs(sim.joint_position(receptacle.link)) < _CLOSED_BELOW
+    return receptacle.link is not None and abs(sim.joint_position(receptacle.link)) < CLOSED_BELOW
 
 
 def _without_noise(config):

@@ -37,8 +37,5 @@ class OpenCabinet(Articulated):
     """The open-cabinet task. See the top of this file."""
 
     name = "open_cabinet"
-    episode_kind = "open_cabinet"
+    settings = OpenCabinetConfig
     joint_prefix = "drawer"
-
-    def __init__(self, config: OpenCabinetConfig = OpenCabinetConfig()) -> None:
-        self.config = config

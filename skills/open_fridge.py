@@ -37,8 +37,5 @@ class OpenFridge(Articulated):
     """The open-fridge task. See the top of this file."""
 
     name = "open_fridge"
-    episode_kind = "open_fridge"
+    settings = OpenFridgeConfig
     joint_prefix = "fridge"
-
-    def __init__(self, config: OpenFridgeConfig = OpenFridgeConfig()) -> None:
-        self.config = config

@@ -72,11 +72,9 @@ class Pick(Skill):
     """The Pick task. See the top of this file."""
 
     name = "pick"
-    episode_kind = "pick"
+    settings = PickConfig
+    config: PickConfig
     failures = ("wrong_object", "dropped", "hold_broken", "force_limit")
-
-    def __init__(self, config: PickConfig = PickConfig()) -> None:
-        self.config = config
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
@@ -143,7 +141,7 @@ class Pick(Skill):
     def instructions(self, sim: Simulator) -> tuple[str, ...]:
         thing, place = spoken_name(sim, self.arguments.target), place_name(sim, self.arguments.position)
         return tuple(" ".join(words.split()) for words in (
-            f"take the {thing} {away_from(place)}", f"pick up the {thing} that is {place}" if place else f"pick up the {thing}",
+            f"take the {thing} {away_from(place)}", f"pick up the {thing} {place and f'that is {place}'}",
             f"grasp the {thing} {place} and lift it"))
 
     def _distance(self, sim: Simulator) -> float:

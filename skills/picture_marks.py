@@ -1,4 +1,7 @@
-"""What several skills show a spectator: marks in the picture (`rearrange.home.pictures.picture`) and words. No policy sees them."""
+"""Marks in a spectator's picture (`rearrange.home.pictures.picture`) and words that several skills use.
+
+No policy sees them.
+"""
 
 from __future__ import annotations
 

@@ -4,11 +4,11 @@ Observation: depth image, goal of the object in the end-effector frame, arm join
 vector from the end-effector to its resting place, end-effector position (see `PlaceConfig.observation_keys`).
 Action: arm joint deltas, grip, base speed and turn; without the base for the limited action space of Szot et al.
 (2021). What has been let go cannot be taken again. Reward: HAB's, see `PlaceConfig.reward_scales`.
-Success: the hand empty, the object within 0.15 m of its goal, and the end-effector within 0.15 m of its resting place; with
-`settle_steps`, the object for that long already.
+Success: the hand empty, the object within 0.15 m of its goal, and the end-effector within 0.15 m of its resting place;
+with `settle_steps`, the object for that long already.
 Failure: too much force on the arm. An object let go elsewhere does not end the episode unless `end_on_drop` says so.
-Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise. With
-`any_start`, anywhere around it from where the goal is in reach.
+Start: the object in the hand, held by its top; close to the receptacle on which the goal is, facing it, with noise.
+With `any_start`, anywhere around it from where the goal is in reach.
 
 Source: Habitat 2.0's Place (habitat-lab v0.2.2) with the mobile action space of VER (Wijmans et al. 2022, section 4).
 """
@@ -51,20 +51,24 @@ class PlaceConfig(SkillConfig):
     placed_radius_m: float = setting(
         0.15, "how close when it is let go, for the reward; less teaches to set down, not to drop", above=0)
     settle_steps: int = setting(
-        0, "steps for which the object has to have been there; 0, as HAB, counts it while it still falls", at_least=0, at_most=1000)
+        0, "steps for which the object has to have been there; 0, as HAB, counts it while it still falls",
+        at_least=0, at_most=1000)
     max_accumulated_force_n: float = like(PickConfig, "max_accumulated_force_n")
     max_force_step_n: float = like(PickConfig, "max_force_step_n")
     end_on_drop: bool = setting(False, "true ends the episode when the object is let go elsewhere; HAB goes on")
     start_position_noise_m: float = like(PickConfig, "start_position_noise_m")
     start_yaw_noise_rad: float = like(PickConfig, "start_yaw_noise_rad")
     any_start: bool = like(
-        PickConfig, "any_start", text="it starts anywhere from where the goal is in reach, not only at the nearest place")
+        PickConfig, "any_start",
+        text="it starts anywhere from where the goal is in reach, not only at the nearest place")
     reward_scales: Mapping[str, float] = block(
         distance=setting(20.0, "per metre nearer: object to goal, then end-effector to rest"),
         placed=setting(20.0, "once, when the object is let go at its goal"),
         success=setting(10.0, "once, at success"),
         dropped=setting(0.0, "once, when the object is let go elsewhere"),
-        tilt=setting(0.0, "once, per radian by which the object leans when it is let go; less than 0 teaches to hold it upright"),
+        tilt=setting(
+            0.0,
+            "once, per radian by which the object leans when it is let go; less than 0 teaches to hold it upright"),
         hold_broken=setting(-10.0, "the hold was torn off; the episode goes on"),
         force=setting(-0.001, "per newton that the arm's contact force rises"),
         force_limit=setting(-10.0, "too much force on the arm; ends the episode"),
@@ -80,11 +84,9 @@ class Place(Skill):
     """The Place task. See the top of this file."""
 
     name = "place"
-    episode_kind = "place"
+    settings = PlaceConfig
+    config: PlaceConfig
     failures = ("dropped", "force_limit")
-
-    def __init__(self, config: PlaceConfig = PlaceConfig()) -> None:
-        self.config = config
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
         order = draw_target(episode, rng)
@@ -120,7 +122,7 @@ class Place(Skill):
     def failure(self, sim: Simulator) -> str | None:
         if sim.accumulated_arm_force_n > self.config.max_accumulated_force_n:
             return "force_limit"
-        if self.config.end_on_drop and self._is_dropped(sim):
+        if self.config.end_on_drop and not sim.is_holding and self._to_goal(sim) >= self.config.goal_radius_m:
             return "dropped"
         return None
 
@@ -164,7 +166,8 @@ class Place(Skill):
                 f"object to goal {self._to_goal(sim):.2f} m", f"hand to rest {to_rest:.2f} m"]
 
     def instructions(self, sim: Simulator) -> tuple[str, ...]:
-        thing, place = spoken_name(sim, self.arguments.target), place_name(sim, self.arguments.goal[:3]) or "on the floor"
+        thing = spoken_name(sim, self.arguments.target)
+        place = place_name(sim, self.arguments.goal[:3]) or "on the floor"
         return f"put the {thing} {place}", f"place the {thing} {place}", f"set the {thing} down {place}"
 
     def _to_goal(self, sim: Simulator) -> float:
@@ -172,7 +175,7 @@ class Place(Skill):
 
     def _tilt_rad(self, sim: Simulator) -> float:
         """Between the upward axis of the object and that at its goal."""
-        from rearrange.home.geometry import quat_inverse, quat_multiply  # numpy, without which the settings above are read
+        from rearrange.home.geometry import quat_inverse, quat_multiply  # imports numpy, which `--help` must not
 
         _, x, y, _ = quat_multiply(sim.object_pose(self.arguments.target)[3:], quat_inverse(self.arguments.goal[3:]))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
@@ -180,10 +183,6 @@ class Place(Skill):
     def _is_placed(self, sim: Simulator) -> bool:
         """The hand is empty and the object is at its goal."""
         return not sim.is_holding and self._to_goal(sim) < self.config.goal_radius_m
-
-    def _is_dropped(self, sim: Simulator) -> bool:
-        """The hand is empty and the object is not at its goal."""
-        return not sim.is_holding and self._to_goal(sim) >= self.config.goal_radius_m
 
     def _distance(self, sim: Simulator) -> float:
         """From the object to its goal, or once it is placed from the end-effector to rest (m)."""

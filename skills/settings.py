@@ -13,9 +13,7 @@ _PARTS = {"arm": "arm joints", "grip": "suction", "base": "driving", "stop": "st
 
 
 class SkillConfig:
-    """What the settings of every skill check: that their rules hold, and that reward scales are of terms that there are. Those that
-    are not given keep their defaults.
-    """
+    """Base of the settings of every skill, which checks them. Reward scales that are not given keep their defaults."""
 
     skill: ClassVar[str]
     reward_scales: Mapping[str, float]
@@ -45,14 +43,15 @@ def observation_keys(*keys: str) -> Any:
 
 
 def initial_std(*parts: str, **given: tuple[float, str]) -> Any:
-    """Of the exploration noise when training starts, in units of the action; None = as policy.log_std_init says. Of some parts a
-    number and why.
+    """Exploration noise of each part when training starts, in units of the action; None = as policy.log_std_init says.
+
+    `given`: of some parts a number and why.
     """
     return _by_part(parts, given, {"above": 0})
 
 
 def initial_mean(*parts: str, **given: tuple[float, str]) -> Any:
-    """Of the policy's actions when training starts; None = as policy.mean_init says. Of some parts a number and why."""
+    """Mean action of each part when training starts, like `initial_std`; None = as policy.mean_init says."""
     return _by_part(parts, given, {})
 
 

@@ -1,8 +1,8 @@
 """What a skill is, and the parts that several skills share.
 
 A skill decides where the robot starts, what it sees and commands, what is rewarded, and when the task is done or
-failed. It holds no physics: it reads the simulator. One skill = one file, one frozen config dataclass beside it, one
-line in `skills.SKILLS`.
+failed. It holds no physics: it reads the simulator. A skill is one file with a frozen dataclass of its settings, and
+one line in `skills.SKILLS`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rearrange.home.errors import NoStartPose, UserError
@@ -43,18 +44,22 @@ class Skill(ABC):
     """
 
     name: ClassVar[str]
-    episode_kind: ClassVar[str]  # kind of generated episodes (`rearrange.home.episodes.generator`)
+    settings: ClassVar[type]  # of `config`
     failures: ClassVar[tuple[str, ...]]  # every reason that `failure` can give
-
-    config: Any  # frozen dataclass with at least the four fields below
-
-    def __init__(self, config: Any) -> None:
-        self.config = config
-
-    arguments = SkillArguments()  # what it has been told
-    stop_called = False  # by the last action, where there is a stop
     about: ClassVar[str] = "object"  # or "handle": of a drawer or door; says which observations there are
     closes: ClassVar[bool] = False  # a drawer or door
+
+    config: Any  # frozen dataclass with at least action_parts, observation_keys, max_steps and reward_scales
+    arguments = SkillArguments()  # what it has been told
+    stop_called = False  # by the last action, where there is a stop
+
+    def __init__(self, config: Any = None) -> None:
+        self.config = self.settings() if config is None else config
+
+    @property
+    def episode_kind(self) -> str:
+        """Kind of the generated episodes that it is trained on (`rearrange.home.episodes.generator`)."""
+        return self.name
 
     @property
     def target(self) -> int | None:
@@ -108,19 +113,24 @@ class Skill(ABC):
         """Place the robot for a new episode and forget the last one. Raises NoStartPose."""
 
     def start_at_handoff(self, sim: Simulator, episode: Episode) -> None:
-        """Start where a plan handed over (`episode.handoff`). Raises NoStartPose, and UserError for what no plan hands over."""
+        """Start where a plan handed over (`episode.handoff`).
+
+        Raises:
+            NoStartPose: the robot touches something there.
+            UserError: no plan hands over so.
+        """
         handoff = episode.handoff
         if handoff.skill != self.name:
-            raise UserError(f"episode {episode.id!r} was handed over to skill {handoff.skill}, not to {self.name}: give another "
-                            "episode file.")
+            raise UserError(f"episode {episode.id!r} was handed over to skill {handoff.skill}, not to {self.name}: "
+                            "give another episode file.")
         self._check_handoff(sim, episode)
         exact = handoff.arm_rad is not None  # then what the robot touches there it touched in the plan, too
         sim.place_robot(*episode.robot_start, handoff.arm_rad if exact else ARM_START_RAD)
         if handoff.held is not None:
             away_m = 0.0 if handoff.held_pose is None else math.dist(handoff.held_pose[:3], sim.ee_position)
             if away_m > _IN_HAND_M:
-                raise UserError(f"episode {episode.id!r}: field 'info.handoff' has held_pose {away_m:.2f} m from the hand, and it must be within "
-                                f"{_IN_HAND_M} m; write the file anew, with handoffs=true of rearrange eval hab=.")
+                raise UserError(f"episode {episode.id!r}: field 'info.handoff' has held_pose {away_m:.2f} m from the "
+                                f"hand, and it must be within {_IN_HAND_M} m; {_ANEW}.")
             sim.put_in_hand(handoff.held, handoff.held_pose)
         if not exact and sim.robot_collides():
             raise NoStartPose("the robot touches something where the plan handed over")
@@ -134,17 +144,16 @@ class Skill(ABC):
     def _check_handoff(self, sim: Simulator, episode: Episode) -> None:
         """UserError for a handoff that this home, or this skill, cannot have had."""
         about, allowed = episode.handoff.about, self.may_be_about(sim, episode)
-        again = "write the file anew, with handoffs=true of rearrange eval hab="
         if not allowed:
-            raise UserError(f"episode {episode.id!r}: no plan hands over to skill {self.name} there; {again}.")
+            raise UserError(f"episode {episode.id!r}: no plan hands over to skill {self.name} there; {_ANEW}.")
         if about not in allowed:
-            raise UserError(f"episode {episode.id!r}: field 'info.handoff' has about={about!r}, and {self.name} can be about "
-                            f"{', '.join(map(str, allowed))} there; {again}.")
+            raise UserError(f"episode {episode.id!r}: field 'info.handoff' has about={about!r}, and {self.name} can be "
+                            f"about {', '.join(map(str, allowed))} there; {_ANEW}.")
         (size_x, size_y), start = sim.home.layout.size_m, episode.robot_start
         if start is None or not (0.0 <= start[0] <= size_x and 0.0 <= start[1] <= size_y):
             where = "is missing" if start is None else f"puts the robot at x={start[0]:g}, y={start[1]:g} m"
-            raise UserError(f"episode {episode.id!r}: field 'start_position' {where}, and it must be in the home, 0 .. {size_x:.1f} by "
-                            f"0 .. {size_y:.1f} m; {again}.")
+            raise UserError(f"episode {episode.id!r}: field 'start_position' {where}, and it must be in the home, "
+                            f"0 .. {size_x:.1f} by 0 .. {size_y:.1f} m; {_ANEW}.")
 
     @abstractmethod
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
@@ -184,7 +193,7 @@ class Skill(ABC):
         return []
 
     def instructions(self, sim: Simulator) -> tuple[str, ...]:
-        """What the episode that has just begun asks for, in words; the same in several wordings."""
+        """What the episode that has just begun asks for, in several wordings."""
         return (self.name.replace("_", " "),)
 
     def grip_command(self, sim: Simulator, grip: float) -> float:
@@ -196,13 +205,7 @@ def contact_terms(sim: Simulator, max_force_n: float) -> dict[str, float]:
     """Penalties for touching things: `force`, the rise of the contact force on the arm (N, capped); `base_contact`, how
     hard the base leans on something, as a share of what its motors can push (0..1).
     """
-    return {
-        "force": min(sim.arm_force_rise_n, max_force_n),
-        "base_contact": min(sim.base_force_n / _BASE_MOTOR_N, 1.0),
-    }
-
-
-_BASE_MOTOR_N = 400.0
+    return {"force": min(sim.arm_force_rise_n, max_force_n), "base_contact": min(sim.base_force_n / _BASE_MOTOR_N, 1.0)}
 
 
 def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> float:
@@ -211,7 +214,7 @@ def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> floa
 
 
 def draw_target(episode: Episode, rng: np.random.Generator) -> int:
-    """Which of the objects that are to be moved an episode is about: its place in the order of `targets`."""
+    """The object that an episode is about: its place in the order of `targets`, drawn at random."""
     if not episode.targets:
         raise UserError(f"episode {episode.id!r} has no targets: it does not say which object is to be moved.")
     return int(rng.integers(len(episode.targets)))
@@ -244,95 +247,110 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
 
     The robot stands in front of the side of the receptacle that is nearest to the point. Where it would touch something
     it backs off along the side's normal (in front of a shelf the arm needs room) or moves along the edge, then tries
-    the other sides. `any_start`: any side and place along it from which the point is in reach, by chance, if there is
-    one. `held`: an object that it has in its hand. Raises NoStartPose.
-    """
-    def free_at(edge: float, side: tuple[float, float], offset: tuple[float, float]) -> bool:
-        noise = _clipped_noise(rng, position_noise_m), _clipped_noise(rng, position_noise_m)
-        x, y = _before_edge(point, edge, side, offset, noise)
-        facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
-        return can_start(sim, x, y, facing, _edge_point(point, edge, side), held)
+    the other sides.
 
+    Args:
+        point: (x, y, z), world frame.
+        position_noise_m: standard deviation of x and y.
+        yaw_noise_rad: standard deviation of the direction.
+        held: index of an object that the robot has in its hand.
+        any_start: any place from which the point is in reach, drawn at random, if there is one.
+
+    Raises:
+        NoStartPose: the robot touches something everywhere.
+    """
+    def free_at(edge: _Edge, offset: tuple[float, float]) -> bool:
+        noise = _clipped_noise(rng, position_noise_m), _clipped_noise(rng, position_noise_m)
+        x, y = edge.before(offset, noise)
+        facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
+        return can_start(sim, x, y, facing, edge.nearest, held)
+
+    edges = _edges(sim, point, receptacle)
     if any_start:
-        lines = _lines_in_reach(sim, point, receptacle)
+        lines = _lines_in_reach(edges)
         for k in rng.permutation(len(lines)):
-            edge, side, offsets = lines[k]
-            if any(free_at(edge, side, offset) for offset in offsets):
+            edge, offsets = lines[k]
+            if any(free_at(edge, offset) for offset in offsets):
                 return
-    for edge, side in _sides_by_distance(sim, point, receptacle):
+    for edge in edges:
         for offset in _OFFSETS_M:
-            if any(free_at(edge, side, offset) for _ in range(_TRIES_PER_OFFSET)):
+            if any(free_at(edge, offset) for _ in range(_TRIES_PER_OFFSET)):
                 return
     raise NoStartPose(f"no collision-free pose near {receptacle.name} in scene {sim.episode.scene}")
 
 
 def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle: Receptacle,
                   held: int | None = None) -> list[PlanePose]:
-    """Poses from which a point on a receptacle is in reach, on all its sides: of each place along a side the nearest
-    one at which the robot touches nothing, and the farthest. None may be there. It leaves the robot at any of them.
+    """Poses from which a point on a receptacle is in reach, on all its sides; perhaps none.
+
+    Of each place along a side these are the nearest one at which the robot touches nothing, and the farthest. It leaves
+    the robot at any of them.
     """
     poses: dict[PlanePose, None] = {}
-    for edge, side, offsets in _lines_in_reach(sim, point, receptacle):
+    for edge, offsets in _lines_in_reach(_edges(sim, point, receptacle)):
         for order in (offsets, offsets[::-1]):
             for offset in order:
-                x, y = _before_edge(point, edge, side, offset)
+                x, y = edge.before(offset)
                 facing = math.atan2(point[1] - y, point[0] - x)
-                if can_start(sim, x, y, facing, _edge_point(point, edge, side), held):
+                if can_start(sim, x, y, facing, edge.nearest, held):
                     poses[(x, y, facing)] = None
                     break
     return list(poses)
 
 
-def _lines_in_reach(sim: Simulator, point: tuple[float, ...], receptacle: Receptacle) -> list[
-        tuple[float, tuple[float, float], list[tuple[float, float]]]]:
-    """Lines away from the sides of a receptacle, by distance to the edge (m), outward normal and the offsets, the nearest
-    first, from which the point is in reach.
-    """
-    lines = []
-    for edge, side in _sides_by_distance(sim, point, receptacle):
-        for aside in sorted({aside for _, aside in _OFFSETS_M}, key=abs):
-            offsets = [offset for offset in _OFFSETS_M if offset[1] == aside
-                       and math.dist(_before_edge(point, edge, side, offset), point[:2]) <= _REACH_M]
-            if offsets:
-                lines.append((edge, side, offsets))
-    return lines
+@dataclass(frozen=True, order=True)
+class _Edge:
+    """A side of a receptacle, seen from a point on it."""
+
+    away_m: float  # from the point
+    normal: tuple[float, float]  # outwards
+    point: tuple[float, float]
+
+    @property
+    def nearest(self) -> tuple[float, float]:
+        """The place on the edge that is nearest to the point."""
+        return self.point[0] + self.normal[0] * self.away_m, self.point[1] + self.normal[1] * self.away_m
+
+    def before(self, offset_m: tuple[float, float], noise_m: tuple[float, float] = (0.0, 0.0)) -> tuple[float, float]:
+        """Where the robot stands before the edge, moved back and aside."""
+        (x, y), (nx, ny), gap = self.point, self.normal, self.away_m + _BASE_RADIUS_M + offset_m[0]
+        return x + nx * gap - ny * offset_m[1] + noise_m[0], y + ny * gap + nx * offset_m[1] + noise_m[1]
 
 
-def _sides_by_distance(sim: Simulator, point: tuple[float, ...],
-                       receptacle: Receptacle) -> list[tuple[float, tuple[float, float]]]:
-    """How far (m) a point is from the sides of a receptacle, the nearest first, and their outward normals."""
+def _edges(sim: Simulator, point: tuple[float, ...], receptacle: Receptacle) -> list[_Edge]:
+    """The sides of a receptacle, the nearest to a point first."""
     center, yaw, sides = world_receptacle(sim, receptacle)
-    return sorted((_distance_to_edge(point, center, yaw, receptacle.half_extents_m, side), side) for side in sides)
+    cos, sin, half = math.cos(yaw), math.sin(yaw), receptacle.half_extents_m
+    edges = []
+    for side in sides:
+        reach = half[0] * abs(cos * side[0] + sin * side[1]) + half[1] * abs(cos * side[1] - sin * side[0])
+        away = reach - ((point[0] - center[0]) * side[0] + (point[1] - center[1]) * side[1])
+        edges.append(_Edge(away, side, (point[0], point[1])))
+    return sorted(edges)
 
 
-def _edge_point(point: tuple[float, ...], edge: float, side: tuple[float, float]) -> tuple[float, float]:
-    return point[0] + side[0] * edge, point[1] + side[1] * edge
-
-
-def _before_edge(point: tuple[float, ...], edge: float, side: tuple[float, float], offset_m: tuple[float, float],
-                 noise_m: tuple[float, float] = (0.0, 0.0)) -> tuple[float, float]:
-    """Where the robot stands before an edge, moved back and aside."""
-    gap = edge + _BASE_RADIUS_M + offset_m[0]
-    return (point[0] + side[0] * gap - side[1] * offset_m[1] + noise_m[0],
-            point[1] + side[1] * gap + side[0] * offset_m[1] + noise_m[1])
+def _lines_in_reach(edges: list[_Edge]) -> list[tuple[_Edge, list[tuple[float, float]]]]:
+    """Lines away from the sides of a receptacle: the offsets, the nearest first, from which the point is in reach."""
+    lines = []
+    for edge in edges:
+        for aside in sorted({aside for _, aside in _OFFSETS_M}, key=abs):
+            offsets = [offset for offset in _OFFSETS_M
+                       if offset[1] == aside and math.dist(edge.before(offset), edge.point) <= _REACH_M]
+            if offsets:
+                lines.append((edge, offsets))
+    return lines
 
 
 _REACH_M = 0.85  # horizontally from the middle of the base to what the hand can take without driving
 _BASE_RADIUS_M = 0.30  # radius of HAB's agent: the nearest that it stands to furniture
 _IN_HAND_M = 0.5  # from the hand to the middle of what it holds, at most
+_BASE_MOTOR_N = 400.0  # what the motors of the base can push
+_ANEW = "write the file anew, with handoffs=true of rearrange eval hab="
 # Backwards and sideways from the nearest place before the edge, the nearest first (m).
 _OFFSETS_M = sorted(((0.05 * back, 0.15 * aside) for back in range(16) for aside in (0, -1, 1, -2, 2)),
                     key=lambda offset: offset[0] + 2.0 * abs(offset[1]))
 _TRIES_PER_OFFSET = 2
 _EYE_HEIGHT_M = 1.3  # above tables and chairs: what crosses the line of sight here is a wall or a cupboard
-
-
-def _distance_to_edge(point: tuple[float, ...], center: tuple[float, ...], yaw: float, half: tuple[float, float],
-                      side: tuple[float, float]) -> float:
-    """Horizontal distance from a point to the edge of a rectangle that faces `side`."""
-    cos, sin = math.cos(yaw), math.sin(yaw)
-    reach = half[0] * abs(cos * side[0] + sin * side[1]) + half[1] * abs(cos * side[1] - sin * side[0])
-    return reach - ((point[0] - center[0]) * side[0] + (point[1] - center[1]) * side[1])
 
 
 def _clipped_noise(rng: np.random.Generator, std: float) -> float:
@@ -345,7 +363,7 @@ def _clipped_noise(rng: np.random.Generator, std: float) -> float:
 
 def can_start(sim: Simulator, x: float, y: float, yaw: float, edge: tuple[float, float],
               held: int | None = None) -> bool:
-    """The robot touches nothing here, stands on the floor of the home, and no wall is between it and what it faces."""
+    """The robot touches nothing here, stands on the floor of the home, and no wall hides what it faces (`edge`)."""
     size_x, size_y = sim.home.layout.size_m
     if not (_BASE_RADIUS_M < x < size_x - _BASE_RADIUS_M and _BASE_RADIUS_M < y < size_y - _BASE_RADIUS_M):
         return False
@@ -353,8 +371,8 @@ def can_start(sim: Simulator, x: float, y: float, yaw: float, edge: tuple[float,
 
 
 def stands_free(sim: Simulator, x: float, y: float, yaw: float, held: int | None = None) -> bool:
-    """Put the robot at a base pose with its arm in the start posture, an object in its hand if asked; True when neither
-    touches anything.
+    """Put the robot at a base pose, its arm in the start posture, with the object `held` in its hand if there is one;
+    True when neither touches anything.
     """
     sim.place_robot(x, y, yaw)
     if held is not None:

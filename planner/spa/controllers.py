@@ -16,9 +16,8 @@ import numpy as np
 from planner.spa.aims import front_aim, surface_aim, upright_aim
 from planner.spa.senses import Senses
 from planner.spa.voxel_map import CloudClearance, Map
-from rearrange.home.geometry import wrap_angle
-from skills.experts.action import assemble
-from skills.experts.motion import CUP, Tool, at_pose, drive, servo
+from rearrange.home.geometry import PlanePose, wrap_angle
+from skills.experts.motion import CUP, Tool, assemble, at_pose, drive, servo
 from skills.experts.reach_plan import Aim, plan_reach
 from skills.experts.trajectory import Follower
 from skills.experts.withdraw import plan_exit
@@ -26,7 +25,6 @@ from skills.experts.withdraw import plan_exit
 if TYPE_CHECKING:
     from rearrange.home.apartments.floor_grid import DistanceField
     from rearrange.home.simulation.simulator_interface import Simulator
-    from skills.experts.motion import Pose2
     from skills.skill import Skill
 
 Command = dict[str, np.ndarray | tuple[float, float] | float]
@@ -121,11 +119,11 @@ class NavigateSPA(_SPA):
             return drive(senses, pose, near_m=0.08), -1.0
         return self._towards(pose, field_), -1.0
 
-    def _find_way(self, stood: list[tuple[float, float]]) -> tuple[Pose2, Any] | None:
+    def _find_way(self, stood: list[tuple[float, float]]) -> tuple[PlanePose, Any] | None:
         """Where to stand, and what `_towards` needs to get there."""
         return self.memory.map.way_to(self.senses, self.target[:2], AWAY_M, stood)
 
-    def _towards(self, pose: Pose2, field: DistanceField) -> tuple[float, float]:
+    def _towards(self, pose: PlanePose, field: DistanceField) -> tuple[float, float]:
         """Base command on the way to a pose that is not near yet. field: the driving distances to it."""
         x, y = self.memory.map.ahead(field, self.senses.base_pose)
         return drive(self.senses, (x, y, math.atan2(y - self.senses.base_pose[1], x - self.senses.base_pose[0])), reverse=False)

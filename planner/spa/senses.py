@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.home.geometry import quat_matrix
+from rearrange.home.geometry import PlanePose, quat_matrix
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.cameras import camera_points, to_world
-from skills.experts.motion import Pose2, arm_model
+from skills.experts.motion import arm_model
 
 if TYPE_CHECKING:
     from rearrange.home.simulation.simulator_interface import Simulator
@@ -31,7 +31,7 @@ class Senses:
         self._sim, self.config = sim, sim.config
 
     @property
-    def base_pose(self) -> Pose2:
+    def base_pose(self) -> PlanePose:
         """Odometry: x, y (m), yaw (rad)."""
         return self._sim.base_pose
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from planner.spa.senses import Senses, arm_spheres, gap_m
 from rearrange.home.apartments.floor_grid import CELL_M, DistanceField, FloorGrid
+from rearrange.home.geometry import PlanePose
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.cameras import mounting
 from rearrange.home.robot.fetch import BASE_RADIUS_M, HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
-from skills.experts.motion import Pose2
 
 HALF_M, HEIGHT_M = 16.0, 1.4  # of the map around where the robot began
 LOW_M = 0.08  # what is lower is floor
@@ -30,7 +30,7 @@ _MOST_M = 0.05  # distances are known up to this one
 class Map:
     """Occupied boxes; `boxes` (cells in x, in y, in z) bool."""
 
-    def __init__(self, pose: Pose2) -> None:
+    def __init__(self, pose: PlanePose) -> None:
         self.corner = np.array([pose[0] - HALF_M, pose[1] - HALF_M])
         self.boxes = np.zeros((round(2 * HALF_M / CELL_M),) * 2 + (round(HEIGHT_M / CELL_M),), np.bool_)
 
@@ -61,7 +61,7 @@ class Map:
         return FloorGrid(_swollen(self.boxes.any(2), (BASE_RADIUS_M + room_m) / CELL_M))
 
     def way_to(self, senses: Senses, target: tuple[float, float], away_m: tuple[float, float],
-               avoid: list[tuple[float, float]]) -> tuple[Pose2, DistanceField] | None:
+               avoid: list[tuple[float, float]]) -> tuple[PlanePose, DistanceField] | None:
         """Where to stand between `away_m` (least, most) from a point, seeing it, and the way there; None if there is
         none. `avoid`: where it stood before in vain.
         """
@@ -80,7 +80,7 @@ class Map:
         return away / length if length > 0.5 else None
 
     def place_at(self, senses: Senses, target: tuple[float, float], away_m: tuple[float, float],
-                 avoid: list[tuple[float, float]], side: np.ndarray | None = None) -> tuple[Pose2, FloorGrid] | None:
+                 avoid: list[tuple[float, float]], side: np.ndarray | None = None) -> tuple[PlanePose, FloorGrid] | None:
         """The same without the way: where to stand, and the floor on which it can be driven to. side: from the target, unit vector (2,),
         on which it should stand."""
         base = np.array(senses.base_pose[:2]) - self.corner
@@ -113,7 +113,7 @@ class Map:
                 return (float(x), float(y), yaw), free
         return None
 
-    def ahead(self, field: DistanceField, pose: Pose2) -> tuple[float, float]:
+    def ahead(self, field: DistanceField, pose: PlanePose) -> tuple[float, float]:
         """Where to steer next on a way of `way_to`."""
         x, y = field.descend(pose[0] - self.corner[0], pose[1] - self.corner[1], 0.35)
         return x + self.corner[0], y + self.corner[1]
@@ -145,7 +145,7 @@ class CloudClearance:
             cells = cells[np.linalg.norm(cells - target, axis=1) > ignore_m]
         self.points = cells
 
-    def distance(self, pose: Pose2, arm_rad: np.ndarray, touching: int = -1, base_only: bool = False) -> float:
+    def distance(self, pose: PlanePose, arm_rad: np.ndarray, touching: int = -1, base_only: bool = False) -> float:
         """Smallest distance (m, at most _MOST_M, negative inside)."""
         self.checks += 1
         x, y, yaw = pose

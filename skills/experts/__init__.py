@@ -1,8 +1,8 @@
 """Scripted experts: privileged controllers that solve the skills through the same actions and limits as a policy.
 
-An expert is made at any moment of an episode, from the simulator and a skill that has been started, and asked for an
-action before every step: `Expert(sim, skill).act()`. It plans with MuJoCo's poses, Jacobians and contacts, in a copy of
-the simulator's state that it never writes back.
+An expert can be made at any moment of an episode, from the simulator and a skill that has been started. It is asked for
+an action before every step: `Expert(sim, skill).act()`. It plans with MuJoCo's poses, Jacobians and contacts, in a copy
+of the simulator's state that it never writes back.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from rearrange.home.errors import UserError
 from skills.experts.door import CloseDoorExpert
 from skills.experts.handle import CloseDrawerExpert, OpenExpert
 from skills.experts.navigate import NavigateExpert
-from skills.experts.pick import PickExpert
-from skills.experts.place import PlaceExpert
+from skills.experts.pick_and_place import PickExpert, PlaceExpert
 from skills.experts.steering import Steering
 
 EXPERTS: dict[str, type] = {
@@ -24,8 +23,9 @@ EXPERTS: dict[str, type] = {
     "open_fridge": OpenExpert,
     "close_fridge": CloseDoorExpert,
 }
-# Experts that can be asked anywhere, wherever another agent has brought the robot: `Adviser(sim, skill).advice()`.
 ADVISERS: dict[str, type] = {"navigate": Steering}
+"""Experts that can be asked in any state to which another agent has brought the robot, as
+`Adviser(sim, skill).advice()`."""
 
 
 def expert_class(skill: str) -> type:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 
 from rearrange.home.numba_cache import boolean, float64, int8, int32, int64, njit
 from rearrange.home.simulation.mujoco.build_model import FLOOR_TYPE
+from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
 from rearrange.home.simulation.mujoco.contacts import BASE, NO_OWNER, SCENE
-
-if TYPE_CHECKING:
-    from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
-    from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
-    from rearrange.home.simulation.simulator_interface import Simulator
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.home.simulation.simulator_interface import Simulator
 
 MARGIN_M = 0.03  # distances are known up to this one
 
@@ -44,9 +41,13 @@ class Clearance:
 
     def distance(self, pose: tuple[float, float, float], arm_rad: np.ndarray, touching: int = NO_OWNER,
                  base_only: bool = False) -> float:
-        """Smallest distance (m, at most MARGIN_M, negative inside) of the robot at a world pose with these arm angles.
+        """Smallest distance of the robot from everything: m, at most MARGIN_M, negative inside something.
 
-        The cup may touch the object in the slot `touching`. `base_only` leaves the arm out.
+        Args:
+            pose: of the base, (x, y, yaw), world frame.
+            arm_rad: joint angles (7,).
+            touching: slot of the object that the cup may touch.
+            base_only: leaves the arm out.
         """
         self.checks += 1
         data, home = self._data, self._home
@@ -90,9 +91,7 @@ def _scratch(home: CompiledHome) -> tuple[mujoco.MjModel, mujoco.MjData]:
 
 
 def _share(model: mujoco.MjModel) -> None:
-    """Give each body the bits and the margin of its geoms, as the compiler does: bodies farther apart than their margins
-    are not looked at.
-    """
+    """Give each body the bits and the margin of its geoms, as the compiler does: it skips bodies farther apart."""
     model.body_contype[:], model.body_conaffinity[:], model.body_margin[:] = 0, 0, 0.0
     np.maximum.at(model.body_margin, model.geom_bodyid, model.geom_margin)
     np.bitwise_or.at(model.body_contype, model.geom_bodyid, model.geom_contype)

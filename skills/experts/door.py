@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.home.geometry import rotate, wrap_angle
-from rearrange.home.simulation.simulator_interface import STEP_S
-from skills.experts.action import assemble
+from rearrange.home.geometry import PlanePose, rotate, wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
+from skills.articulated import Articulated
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
 from skills.experts.handle import HandlePath
-from skills.experts.motion import START_RAD, Pose2, arm_model, arm_steps, follow, ik
+from skills.experts.motion import START_RAD, arm_model, arm_steps, assemble, follow, ik
 from skills.experts.reach_plan import rest_posture
 from skills.experts.trajectory import Follower, Motion
-
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator
-    from skills.articulated import Articulated
 
 _POLE_M = (0.6, 0.0, 1.0)  # where the hand can be while it pushes, base frame
 _AHEAD_RAD = np.array([0.0, -1.2, 0.0, 1.1, 0.0, 1.7, 0.0])  # such a posture, the whole arm straight ahead
@@ -92,15 +87,13 @@ class CloseDoorExpert:
         along, out = self._door_frame(opening)
         return self.path.hinge + along_m * along + (out_m + _DOOR_M) * out + (0.0, 0.0, _POLE_M[2])
 
-    def _facing(self, pose: Pose2, opening: float) -> float:
+    def _facing(self, pose: PlanePose, opening: float) -> float:
         """Cosine between the heading of the base and the way into the door's outer face."""
         out = self._door_frame(opening)[1]
         return -float(math.cos(pose[2]) * out[0] + math.sin(pose[2]) * out[1])
 
     def _plan(self, postures: list[np.ndarray], facing: bool) -> None:
-        """Choose a posture and the way of the base to where the hand is before the outer face; `facing`: and the base
-        faces it, too.
-        """
+        """Choose a posture, and the way of the base that brings the hand before the door; `facing`: and faces it."""
         sim, clearance = self.sim, Clearance(self.sim)
         self.facing, self.plans = facing, self.plans + 1
         best, motion, before = math.inf, None, math.inf
@@ -131,28 +124,26 @@ class CloseDoorExpert:
         unfold = first + np.linspace(1.0 / n, 1.0, n)[:, None] * (posture - first)
         return Motion(np.concatenate([stand, base]), np.concatenate([unfold, np.tile(posture, (len(base), 1))]))
 
-    def _way(self, posture: np.ndarray, clearance: Clearance, swing: float) -> list[Pose2] | None:
-        """Places of the base on the way with the arm in a posture, with room for the door to stand `swing` (rad) to
-        either side; None when there is none.
-        """
+    def _way(self, posture: np.ndarray, clearance: Clearance, swing: float) -> list[PlanePose] | None:
+        """Poses of the base with the arm in a posture, where the door may swing (rad) to both sides; None = no way."""
         sim = self.sim
         opening = sim.joint_position(self.handle)
         hand_x, hand_y, _ = arm_model().hand(posture)[0]
         goal = self._door_point(0.5, 0.12, opening)
 
-        def hand(pose: Pose2) -> tuple[float, float, float]:
+        def hand(pose: PlanePose) -> tuple[float, float, float]:
             c, s = math.cos(pose[2]), math.sin(pose[2])
             return pose[0] + c * hand_x - s * hand_y, pose[1] + s * hand_x + c * hand_y, 1.0
 
-        def reached(pose: Pose2) -> bool:
+        def reached(pose: PlanePose) -> bool:
             along, out = self._along_door(hand(pose), opening)
             there = 0.33 < along < 0.64 and _HAND_HALF_M < out < 0.3
             return there and (not self.facing or self._facing(pose, 0.0) > 0.5) and free(pose)
 
-        def left_m(pose: Pose2) -> float:
+        def left_m(pose: PlanePose) -> float:
             return max(0.0, math.dist(hand(pose)[:2], goal[:2]) - 0.12)
 
-        def free(pose: Pose2) -> bool:
+        def free(pose: PlanePose) -> bool:
             for side in (0.0, -1.0, 1.0) if swing else (0.0,):
                 clearance.set_joint(self.handle, opening + side * swing)
                 if clearance.distance(pose, posture) < _ROOM_M:
@@ -166,7 +157,7 @@ class CloseDoorExpert:
         return search(sim.base_pose, free, reached, left_m, (sim.config.base_speed_m_s, sim.config.base_turn_rad_s))
 
 
-def _base_path(sim: Simulator, way: list[Pose2]) -> np.ndarray:
+def _base_path(sim: Simulator, way: list[PlanePose]) -> np.ndarray:
     """The poses (n, 3) of the base at every step along a way, each part of it an arc or a turn on the spot."""
     metres, radians = _CRUISE * sim.config.base_speed_m_s * STEP_S, _CRUISE * sim.config.base_turn_rad_s * STEP_S
     poses, (x, y, yaw) = [], sim.base_pose

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rearrange.home.apartments.kitchen import HANDLE_STANDOFF_M
-from rearrange.home.geometry import wrap_angle
-from rearrange.home.simulation.simulator_interface import STEP_S
-from skills.experts.action import assemble
+from rearrange.home.geometry import PlanePose, from_frame, wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
+from skills.articulated import Articulated
 from skills.experts.clearance import Clearance
-from skills.experts.motion import START_RAD, Pose2, arm_steps, follow, ik, servo
-from skills.experts.reach_plan import rest_posture
-
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator
-    from skills.articulated import Articulated
+from skills.experts.motion import START_RAD, arm_steps, assemble, follow, ik, servo, turned
+from skills.experts.reach_plan import facing_axis, rest_posture
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLEAR_M = 0.01  # kept from everything on the way
@@ -32,8 +27,8 @@ _SPEED_M_S = 0.5  # of the handle
 _STANDS_RAD_S = 0.4
 _PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
-_LEAVE_M = 0.36  # from where the hand was at the start, base frame, it goes at some time
-_MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # by which it opens farther than it must, or closes
+_LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
+_MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # it opens or closes by this much more than it must
 
 
 class HandlePath:
@@ -53,9 +48,7 @@ class HandlePath:
         by = opening - self.first_opening
         if self.slides:
             return self._handle + by * self.out
-        c, s = math.cos(self.sign * by), math.sin(self.sign * by)
-        x, y, z = self._handle - self.hinge
-        return self.hinge + np.array([c * x - s * y, s * x + c * y, z])
+        return self.hinge + turned(self._handle - self.hinge, self.sign * by)
 
     def direction(self, opening: float) -> np.ndarray:
         """Unit vector (3,) along which the handle moves as it opens."""
@@ -67,8 +60,8 @@ class HandlePath:
 
 
 class HandleExpert:
-    """What pulling a handle and pressing on a front have in common: the hand gets ready before a point, touches it,
-    moves along with it, base and arm together, and comes back to rest.
+    """Base of the experts at a handle: the hand gets ready before a point, touches it, moves along with it, and comes
+    back to rest.
     """
 
     grip = 1.0  # while it touches
@@ -141,8 +134,8 @@ class HandleExpert:
         turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
         forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
         rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
-        return self._action(servo(sim, tip + rest * STEP_S + 0.02 * rest, 0.02), self.grip,
-                       (forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s))
+        base = forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s
+        return self._action(servo(sim, tip + rest * STEP_S + 0.02 * rest, 0.02), self.grip, base)
 
     def _go_to_rest(self) -> np.ndarray:
         sim = self.sim
@@ -161,9 +154,7 @@ class HandleExpert:
     # ------------------------------------------------------------------ planning
 
     def _plan(self) -> tuple[tuple[float, float], np.ndarray, np.ndarray]:
-        """How far the base drives (m) and turns (rad), the posture before the point, and the cup's axis in the world:
-        the fastest.
-        """
+        """The fastest way: drive (m) and turn (rad) of the base, the posture before the point, the cup's axis."""
         clearance = Clearance(self.sim)
         point = self._point()
         yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
@@ -171,14 +162,12 @@ class HandleExpert:
         turns = _TURNS_RAD if self.path.slides else [self.path.sign * turn for turn in _DOOR_TURNS_RAD]
         rest = rest_posture(START_RAD, self.skill.config.rest_position_m)
         for drive, swing in _BASE_MOVES if self._drives else ((0.0, 0.0),):
-            x, y, yaw = self.start
-            base = (x + drive * math.cos(yaw), y + drive * math.sin(yaw), yaw + swing)
+            base = (*from_frame(drive, 0.0, self.start), self.start[2] + swing)
             if clearance.distance(base, START_RAD, base_only=True) < _CLEAR_M:
                 continue
             for tilt in _TILTS_RAD:
                 for turn in turns:
-                    level, way = math.cos(tilt), yaw_in + turn
-                    axis = np.array([level * math.cos(way), level * math.sin(way), -math.sin(tilt)])
+                    axis = facing_axis(yaw_in + turn, tilt)
                     found = _postures(base, point, axis)
                     if found is None:
                         continue
@@ -189,7 +178,7 @@ class HandleExpert:
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
 
-    def _pull_blocked(self, base: Pose2, clearance: Clearance) -> bool:
+    def _pull_blocked(self, base: PlanePose, clearance: Clearance) -> bool:
         """Whether the base would run into something while it pulls, the arm stiff."""
         x, y, yaw = base
         first, config = self.path.first_opening, self.skill.config
@@ -206,7 +195,7 @@ class HandleExpert:
 
 
 class OpenExpert(HandleExpert):
-    """Takes the handle, pulls with base and arm along its path, lets go and brings the hand back to rest."""
+    """Takes the handle, pulls it along its path, lets go and brings the hand back to rest."""
 
 
 class CloseDrawerExpert(HandleExpert):
@@ -225,13 +214,13 @@ class CloseDrawerExpert(HandleExpert):
         return opening < self.skill.config.opening_tolerance - _MARGIN_M
 
 
-def _free(clearance: Clearance, base: Pose2, posture: np.ndarray) -> bool:
+def _free(clearance: Clearance, base: PlanePose, posture: np.ndarray) -> bool:
     """Whether the arm touches nothing in a posture and on the second half of its way there."""
     way = posture - START_RAD
     return all(clearance.distance(base, START_RAD + share * way) > _CLEAR_M for share in (1.0, 0.75, 0.5))
 
 
-def _postures(base: Pose2, point: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _postures(base: PlanePose, point: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Postures before a world point and at it, the cup facing along `axis`."""
     c, s = math.cos(base[2]), math.sin(base[2])
     turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])

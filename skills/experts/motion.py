@@ -8,26 +8,23 @@ joint that has farthest to go; `ik` looks for that one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import mujoco
 import numpy as np
 
-from rearrange.home.geometry import wrap_angle
+from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.geometry import PlanePose, rotate, to_frame, wrap_angle
 from rearrange.home.numba_cache import float64, njit
 from rearrange.home.robot import fetch
-from rearrange.home.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
-from rearrange.home.simulation.simulator_interface import STEP_S
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
+from skills.skill import Skill
 
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator
-
-Pose2 = tuple[float, float, float]  # x, y (m), yaw (rad), world
-
-LOW_RAD, HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
-START_RAD = np.array(ARM_START_RAD)
+LOW_RAD, HIGH_RAD = (np.array(bound) for bound in zip(*fetch.ARM_LIMITS_RAD))
+START_RAD = np.array(fetch.ARM_START_RAD)
 _AXIS_WEIGHT_M = 0.3  # metres of position error that weigh as much as one radian of direction error
 _MARGIN_RAD = 0.02  # kept from joint limits
 
@@ -38,13 +35,13 @@ _ALIGNED_RAD = 0.35  # the base drives while it points this well along its way
 
 @dataclass(frozen=True)
 class Tool:
-    """What is brought somewhere: a point and a direction in the end-effector frame. The default is the cup itself."""
+    """What the hand brings somewhere: a point and a direction (3,) in the end-effector frame."""
 
-    point_m: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    pointer: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.0, 0.0]))
+    point_m: np.ndarray
+    pointer: np.ndarray
 
 
-CUP = Tool()
+CUP = Tool(np.zeros(3), np.array([1.0, 0.0, 0.0]))
 
 
 class ArmModel:
@@ -57,10 +54,11 @@ class ArmModel:
         self.data = mujoco.MjData(self.model)
         self._site = self.model.site("end_effector").id
         self._gripper = self.model.body("gripper").id
-        self._arm = slice(*_span([int(self.model.joint(name).qposadr[0]) for name in JOINT_NAMES]))
-        self._yaw = int(self.model.joint(BASE_JOINT_NAMES[2]).qposadr[0])
-        self._turning = np.array([self._yaw, *range(self._arm.start, self._arm.stop)])
-        self.data.qpos[self.model.joint(TORSO_JOINT_NAME).qposadr[0]] = TORSO_START_M
+        first, last = (self.model.joint(name).qposadr[0] for name in (fetch.JOINT_NAMES[0], fetch.JOINT_NAMES[-1]))
+        self._arm = slice(first, last + 1)
+        self._yaw = int(self.model.joint(fetch.BASE_JOINT_NAMES[2]).qposadr[0])
+        self._turning = np.array([self._yaw, *range(first, last + 1)])
+        self.data.qpos[self.model.joint(fetch.TORSO_JOINT_NAME).qposadr[0]] = fetch.TORSO_START_M
         self._linear, self._angular = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))
         self.tip = self.data.site_xpos[self._site]
         self.facing = self.data.site_xmat[self._site, ::3]  # first column: the way the cup faces
@@ -83,8 +81,9 @@ class ArmModel:
         return self.tip + matrix @ tool.point_m, matrix @ tool.pointer
 
     def jacobian(self, turning: bool = False, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Linear and angular Jacobian of the cup's tip, or of another point of the hand, at the angles that were set,
-        (3, 7) each; `turning` puts a column for the turn of the base before them, (3, 8).
+        """Linear and angular Jacobian (3, 7) of a point of the hand, by default the cup's tip, at the present angles.
+
+        `turning` adds a first column for the turn of the base: (3, 8).
         """
         mujoco.mj_comPos(self.model, self.data)
         point = self.tip if point is None else point
@@ -93,11 +92,7 @@ class ArmModel:
         return self._linear[:, of], self._angular[:, of]
 
 
-def _span(addresses: list[int]) -> tuple[int, int]:
-    return addresses[0], addresses[-1] + 1
-
-
-@lru_cache(maxsize=1)
+@cache
 def arm_model() -> ArmModel:
     """The robot's arm, one for the process."""
     return ArmModel()
@@ -108,28 +103,32 @@ def arm_model() -> ArmModel:
 def ik(point: np.ndarray, axis: np.ndarray | None = None, start_rad: np.ndarray = START_RAD, *,
        near_rad: np.ndarray | None = None, tolerance_m: float = 0.005, tolerance_rad: float = 0.12,
        iterations: int = 40, tool: Tool = CUP) -> np.ndarray | None:
-    """Joint angles (7,) that put the cup's tip at `point` (3,) and, when given, face it along `axis` (3,, unit length).
+    """Joint angles (7,) within their limits that bring the cup to a point; None when the tolerances are not met.
 
-    Damped least squares from `start_rad`, within the joint limits. The turn about `axis` is free, so two degrees of
-    freedom are left (four without an axis): they keep the joint that is farthest from `near_rad` (default: the start)
-    as near as possible. `tool` brings another point and direction of the hand there. None when the tolerances are not
-    met.
+    Damped least squares. The turn about the axis is free, so two degrees of freedom are left (four without an axis).
+    They keep the joint that is farthest from `near_rad` as near as possible.
+
+    Args:
+        point: where the cup's tip shall be, (3,), base frame.
+        axis: unit vector (3,) along which the cup shall face; None = any.
+        start_rad: angles (7,) at which the search begins.
+        near_rad: angles (7,) to stay near to; None = `start_rad`.
+        tool: point and direction of the hand that are brought there instead of the cup's.
     """
-    near = np.array(start_rad if near_rad is None else near_rad, float)
     start = np.array(start_rad, float)
+    near = start.copy() if near_rad is None else np.array(near_rad, float)
     return _descend(point, axis, start, near, _ARM_BOUNDS, (tolerance_m, tolerance_rad), iterations, tool)
 
 
 def ik_turning(point: np.ndarray, axis: np.ndarray, start_rad: np.ndarray = START_RAD, *, tolerance_m: float = 0.005,
                tolerance_rad: float = 0.12, iterations: int = 30, tool: Tool = CUP) -> tuple[float, np.ndarray] | None:
-    """As `ik`, but the base may also turn on its spot: its turn (rad) and the joint angles (7,), or None.
+    """Like `ik`, but the base may also turn on its spot: its turn (rad) and the joint angles (7,), or None.
 
-    The frame of `point` and `axis` is that of the base before it turns. A turn counts less than a joint's, because the
-    base is faster.
+    `point` and `axis` are in the frame of the base before it turns. The turn of the base counts less than that of a
+    joint, because the base is faster.
     """
     start = np.concatenate([[0.0], start_rad])
-    q = _descend(point, axis, start, start.copy(), _TURNING_BOUNDS, (tolerance_m, tolerance_rad), iterations,
-                 tool)
+    q = _descend(point, axis, start, start.copy(), _TURNING_BOUNDS, (tolerance_m, tolerance_rad), iterations, tool)
     return None if q is None else (float(q[0]), q[1:])
 
 
@@ -161,7 +160,7 @@ _VECTOR, _ROWS = float64[:], float64[:, :]
 
 @njit((float64[:, ::1], float64[::1]), cache=True, nogil=True)
 def _solve(matrix, right):
-    """Solve a small positive definite system by Cholesky's factorisation, in place. (numba has np.linalg.solve only beside SciPy.)"""
+    """Solve a small positive definite system in place, after Cholesky: numba has np.linalg.solve only beside SciPy."""
     n = right.shape[0]
     for i in range(n):
         for j in range(i + 1):
@@ -183,7 +182,8 @@ def _solve(matrix, right):
 @njit((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64, _ROWS),
       cache=True, nogil=True)
 def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias, bounds):
-    """One Gauss-Newton step on |position error|^2 + |direction error|^2 + bias * |q - near|^p, written into q (7 or 8,).
+    """One Gauss-Newton step on |position error|^2 + |direction error|^2 + bias * |q - near|^p, written into q, (7,) or
+    (8,).
 
     The power p = 6 of the joint distances is handled by weights that grow with the distance (iteratively reweighted
     least squares), which approaches the largest distance.
@@ -232,16 +232,16 @@ def arm_steps(start_rad: np.ndarray, goal_rad: np.ndarray, delta_rad: float = fe
 # ------------------------------------------------------------------ commands
 
 def follow(sim: Simulator, goal_rad: np.ndarray, speed: float = 1.0) -> np.ndarray:
-    """Arm command (7,) straight towards a posture; all joints arrive together. `speed` 0..1 of the fastest."""
+    """Arm command (7,) straight towards a posture; all joints arrive together. `speed`: 0..1 of the fastest."""
     delta = (np.asarray(goal_rad) - sim.arm_targets()) / sim.config.max_joint_delta_rad
     return delta * (speed / max(speed, float(np.abs(delta).max())))
 
 
 def servo(sim: Simulator, world_point: np.ndarray, step_m: float = 0.01, axis: np.ndarray | None = None) -> np.ndarray:
-    """Arm command (7,) that moves the cup's tip straight towards a world point, at most `step_m` in a step.
+    """Arm command (7,) that moves the cup's tip straight towards a world point, by at most `step_m` in a step.
 
-    With `axis` (world, unit length) the cup also turns to face along it. Slower when a joint would have to be faster
-    than it can.
+    With `axis` (3,), a unit vector of the world, the cup also turns to face along it. The hand moves more slowly where
+    a joint would have to be faster than it can.
     """
     arm = arm_model()
     arm.set(sim.arm_positions())
@@ -251,7 +251,7 @@ def servo(sim: Simulator, world_point: np.ndarray, step_m: float = 0.01, axis: n
     if axis is None:
         jacobian, error = linear, off
     else:
-        turn = np.cross(arm.facing, world_to_base_direction(sim, axis))
+        turn = np.cross(arm.facing, turned(axis, -sim.base_pose[2]))
         jacobian = np.vstack([linear, _AXIS_WEIGHT_M * angular])
         error = np.concatenate([off, _AXIS_WEIGHT_M * np.clip(turn, -0.05, 0.05)])
     damping = 1e-4 * np.eye(len(error))
@@ -259,54 +259,61 @@ def servo(sim: Simulator, world_point: np.ndarray, step_m: float = 0.01, axis: n
     return dq / max(1.0, float(np.abs(dq).max()))
 
 
-def world_to_base_direction(sim: Simulator, direction: np.ndarray) -> np.ndarray:
-    """A world direction (3,) in the base frame."""
-    yaw = sim.base_pose[2]
-    cos, sin = math.cos(yaw), math.sin(yaw)
-    x, y, z = direction
-    return np.array([cos * x + sin * y, cos * y - sin * x, z])
+def turned(vector: np.ndarray, yaw_rad: float) -> np.ndarray:
+    """A vector (3,) turned about the vertical."""
+    return np.array([*rotate(vector[0], vector[1], yaw_rad), vector[2]])
 
 
-def drive(sim: Simulator, goal: Pose2, *, near_m: float = 0.02, reverse: bool | None = None,
+def drive(sim: Simulator, goal: PlanePose, *, near_m: float = 0.02, reverse: bool | None = None,
           speed: float = 1.0) -> tuple[float, float]:
     """Base command (forward, turn) in -1..1 towards a world pose: turn towards it, drive straight, turn to its yaw.
 
-    `reverse` True drives backwards, False forwards, None whichever needs the smaller turn. It keeps no state: call it at
-    every step. It looks for no obstacles. `speed` 0..1 of the fastest.
+    It keeps no state and looks for no obstacles: call it at every step.
+
+    Args:
+        near_m: within this distance of the goal it turns to its yaw.
+        reverse: True drives backwards, False forwards, None whichever needs the smaller turn.
+        speed: 0..1 of the fastest.
     """
-    (x, y, yaw), turn_rad_s = sim.base_pose, sim.config.base_turn_rad_s
-    cos, sin = math.cos(yaw), math.sin(yaw)
-    ahead = cos * (goal[0] - x) + sin * (goal[1] - y)
-    left = cos * (goal[1] - y) - sin * (goal[0] - x)
-    left_to_turn = wrap_angle(goal[2] - yaw)
+    turn_rad_s = sim.config.base_turn_rad_s
+    ahead, left = to_frame(goal[0], goal[1], sim.base_pose)
+    left_to_turn = wrap_angle(goal[2] - sim.base_pose[2])
     distance = math.hypot(ahead, left)
     if distance < near_m or (abs(ahead) < near_m and abs(left) < 3 * near_m and abs(left_to_turn) < 0.1):
-        return _limited(_STOP_GAIN * ahead / sim.config.base_speed_m_s, speed), _limited(_TURN_GAIN * left_to_turn / turn_rad_s)
+        forward = limited(_STOP_GAIN * ahead / sim.config.base_speed_m_s, speed)
+        return forward, limited(_TURN_GAIN * left_to_turn / turn_rad_s)
     backwards = abs(math.atan2(left, ahead)) > math.pi / 2 if reverse is None else reverse
     sign = -1.0 if backwards else 1.0
     bearing = math.atan2(sign * left, sign * ahead)
     aligned = max(0.0, 1.0 - abs(bearing) / _ALIGNED_RAD)
     forward = sign * min(_STOP_GAIN * distance / sim.config.base_speed_m_s, speed) * aligned
-    return _limited(forward, speed), _limited(_TURN_GAIN * bearing / turn_rad_s)
+    return limited(forward, speed), limited(_TURN_GAIN * bearing / turn_rad_s)
 
 
-def at_pose(sim: Simulator, goal: Pose2, tolerance_m: float = 0.03, tolerance_rad: float = 0.04) -> bool:
+def at_pose(sim: Simulator, goal: PlanePose, tolerance_m: float = 0.03, tolerance_rad: float = 0.04) -> bool:
     """True when the base stands at a world pose."""
     x, y, yaw = sim.base_pose
     return math.hypot(goal[0] - x, goal[1] - y) < tolerance_m and abs(wrap_angle(goal[2] - yaw)) < tolerance_rad
 
 
-def drive_steps(sim: Simulator, start: Pose2, goal: Pose2) -> float:
+def drive_steps(sim: Simulator, start: PlanePose, goal: PlanePose) -> float:
     """About how many steps `drive` needs from one pose to another: turn, straight, turn."""
     distance = math.hypot(goal[0] - start[0], goal[1] - start[1])
     turn = abs(wrap_angle(goal[2] - start[2]))
     if distance > 0.02:
         way = math.atan2(goal[1] - start[1], goal[0] - start[0])
-        turns = [abs(wrap_angle(way + back - start[2])) + abs(wrap_angle(goal[2] - way - back)) for back in (0.0, math.pi)]
-        turn = min(turns)
+        turn = min(abs(wrap_angle(way + back - start[2])) + abs(wrap_angle(goal[2] - way - back))
+                   for back in (0.0, math.pi))
     seconds = distance / sim.config.base_speed_m_s + turn / sim.config.base_turn_rad_s
     return seconds / STEP_S + (8.0 if distance > 0.02 else 0.0) + (5.0 if turn > 0.05 else 0.0)
 
 
-def _limited(value: float, limit: float = 1.0) -> float:
+def limited(value: float, limit: float = 1.0) -> float:
+    """A value within -limit..limit."""
     return min(max(value, -limit), limit)
+
+
+def assemble(skill: Skill, command: Mapping[str, Any]) -> np.ndarray:
+    """The action that commands these parts, in the order of the skill; parts that it does not own are left out."""
+    parts = [np.atleast_1d(command[name]) for name in ACTION_SIZES if name in skill.action_parts]
+    return np.clip(np.concatenate(parts), -1.0, 1.0).astype(np.float32)

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.home.apartments.floor_grid import CELL_M
-from rearrange.home.geometry import wrap_angle
-from skills.experts.action import assemble
+from rearrange.home.apartments.floor_grid import CELL_M, DistanceField
+from rearrange.home.geometry import PlanePose, wrap_angle
+from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
-from skills.experts.motion import Pose2, at_pose, drive
+from skills.experts.motion import assemble, at_pose, drive
 from skills.experts.trajectory import Follower, along
-
-if TYPE_CHECKING:
-    from rearrange.home.apartments.floor_grid import DistanceField
-    from rearrange.home.simulation.simulator_interface import Simulator
-    from skills.skill import Skill
+from skills.skill import Skill
 
 _END_M = 0.3
 _NEAR = (0.2, 0.2)  # m and rad from the goal pose
 _ROOM_M = 0.029  # kept from everything
 _SLOW = 0.4  # share of the speed where there is less: the slower, the nearer it stays to its way
-# Searches: room kept, how near it has to come, and poses that are looked at. In a plan, where nobody judges the pose,
-# it comes at last as near as it can: what is in the hand may not let it turn there.
 _Search = tuple[float, tuple[float, float], int]
+"""Room kept (m), how near to the goal pose it has to come (m, rad), and the number of poses that are looked at."""
+# In a plan, where nobody judges the pose, the last search comes as near as it can: the load may not let it turn there.
 _SEARCHES = ((_ROOM_M, _NEAR, 4000), (0.01, _NEAR, 2000))
 _IN_A_PLAN = (*_SEARCHES, (0.003, (0.5, 0.8), 4000))
 _STEER_STEPS = 60
@@ -43,11 +38,10 @@ class NavigateExpert:
 
     def __init__(self, sim: Simulator, skill: Skill) -> None:
         self.sim, self.skill = sim, skill
-        self.goal: Pose2 = skill.goal_pose
+        self.goal: PlanePose = skill.goal_pose
         self._follower: Follower | None = None
         self._planned = self._pause = 0
         self._near, self._steered = _NEAR, 0
-        self.note = ""
 
     def act(self) -> np.ndarray:
         """The action of the next step, in the skill's order."""
@@ -65,9 +59,9 @@ class NavigateExpert:
         elif self._is_within(_NEAR) or (self._steered >= _STEER_STEPS and self._is_within(self._near)):
             stop = 1.0
         elif self._follower is None and math.dist(sim.base_pose[:2], self.goal[:2]) > 0.4:
-            step = self.skill.field.descend(*sim.base_pose[:2])
-            base = drive(sim, (*step, math.atan2(step[1] - sim.base_pose[1], step[0] - sim.base_pose[0])), reverse=False)
-        else:  # the rest of a way that came only near is not planned: at a touch it is given up
+            (x, y, _), (x2, y2) = sim.base_pose, self.skill.field.descend(*sim.base_pose[:2])
+            base = drive(sim, (x2, y2, math.atan2(y2 - y, x2 - x)), reverse=False)
+        else:  # the rest of a way that came only near is not planned: it is given up at a touch
             self._steered = _STEER_STEPS if sim.arm_force_n > 0.0 else self._steered + 1
             base = drive(sim, self._end())
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
@@ -75,7 +69,7 @@ class NavigateExpert:
     def _is_within(self, near: tuple[float, float]) -> bool:
         return at_pose(self.sim, self._end(), 1.3 * near[0], 1.3 * near[1])
 
-    def _end(self) -> Pose2:
+    def _end(self) -> PlanePose:
         """The goal pose, facing the way that is asked for from where the robot stands."""
         return (*self.goal[:2], self.skill.heading_rad(self.sim))
 
@@ -85,7 +79,7 @@ class NavigateExpert:
         searches = _IN_A_PLAN if self.in_plan else _SEARCHES
         way, self._near = plan_drive(sim, self.goal, self.skill.field, searches)
         if way is None:
-            self.note, self._follower, self._pause = "no plan", None, _STEPS_BETWEEN_PLANS
+            self._follower, self._pause = None, _STEPS_BETWEEN_PLANS
             return
         clearance, arm = Clearance(sim), sim.arm_positions().copy()
         tight = [clearance.distance(pose, arm) < _ROOM_M for pose in way]
@@ -93,21 +87,25 @@ class NavigateExpert:
         self._follower = Follower(sim, along(sim.config, way, sim.arm_targets().copy(), shares))
 
 
-def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField,
-               searches: Sequence[_Search]) -> tuple[list[Pose2] | None, tuple[float, float]]:
-    """Poses from the present one to a goal pose, a small move apart, and how near they come (m, rad); no poses when no
-    way is found.
+def plan_drive(sim: Simulator, goal: PlanePose, field: DistanceField,
+               searches: Sequence[_Search]) -> tuple[list[PlanePose] | None, tuple[float, float]]:
+    """Poses from the present one to a goal pose, a small move apart, and how near they come (m, rad).
 
-    `field` holds the driving distances to the goal.
+    The poses are None when no way is found.
+
+    Args:
+        goal: (x, y, yaw), world frame.
+        field: driving distances to the goal.
+        searches: tried one after another where the shortest way on the floor has no room for the arm.
     """
     clearance, arm, start = Clearance(sim), sim.arm_positions().copy(), sim.base_pose
     speeds = (sim.config.base_speed_m_s, sim.config.base_turn_rad_s)
 
-    def reached(pose: Pose2, near: tuple[float, float]) -> bool:
+    def reached(pose: PlanePose, near: tuple[float, float]) -> bool:
         there = math.hypot(pose[0] - goal[0], pose[1] - goal[1]) < near[0]
         return there and abs(wrap_angle(pose[2] - goal[2])) < near[1]
 
-    def left_m(pose: Pose2) -> float:
+    def left_m(pose: PlanePose) -> float:
         there_m = field.at(pose[0], pose[1])
         if there_m == math.inf:  # between furniture, where only the search finds room
             x, y = field.descend(pose[0], pose[1])
@@ -116,8 +114,8 @@ def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField,
 
     ends = [(pose, clearance.distance(pose, arm) - 0.001) for pose in (start, goal)]
 
-    def is_free(pose: Pose2, room: float) -> bool:
-        for end, there in ends:  # next to both ends no more room is asked for than there is
+    def is_free(pose: PlanePose, room: float) -> bool:
+        for end, there in ends:  # near both ends no more room is needed than there is
             if math.hypot(pose[0] - end[0], pose[1] - end[1]) < _END_M:
                 room = min(room, max(there, 0.0))
         return clearance.distance(pose, arm) >= room
@@ -132,8 +130,8 @@ def plan_drive(sim: Simulator, goal: Pose2, field: DistanceField,
     return None, _NEAR
 
 
-def _plain_way(start: Pose2, goal: Pose2, field: DistanceField) -> list[Pose2]:
-    """Down the driving distances in long straight pieces, facing ahead, with turns on the spot; it knows the base only."""
+def _plain_way(start: PlanePose, goal: PlanePose, field: DistanceField) -> list[PlanePose]:
+    """The shortest way for the base alone: straight pieces, driven forwards, with turns on the spot in between."""
     points = [start[:2]]
     while math.dist(points[-1], goal[:2]) > _STRIDE_M and len(points) < 200:
         point = field.descend(*points[-1], _STRIDE_M)
@@ -167,7 +165,7 @@ def _sees(field: DistanceField, a: tuple[float, float], b: tuple[float, float]) 
     return True
 
 
-def _turns(pose: Pose2, yaw: float) -> list[Pose2]:
+def _turns(pose: PlanePose, yaw: float) -> list[PlanePose]:
     """Turns on the spot in small moves."""
     angle = wrap_angle(yaw - pose[2])
     count = math.ceil(abs(angle) / _TURN_RAD)

@@ -6,35 +6,32 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.home.geometry import wrap_angle
+from rearrange.home.geometry import PlanePose, to_frame, wrap_angle
 from rearrange.home.robot.fetch import REST_POSITION_M
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER
+from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.base_search import search
 from skills.experts.clearance import MARGIN_M, Clearance
-from skills.experts.motion import CUP, START_RAD, Pose2, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning
-from skills.experts.trajectory import Motion, along, move, variants
-
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator
+from skills.experts.motion import CUP, START_RAD, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning, turned
+from skills.experts.trajectory import Configuration, Motion, along, back_from, move, variants
 
 FREE_M = 0.008  # kept from everything on the way
 TIGHT_M = 0.003  # kept at the end of the way in
 NARROW = 0.2  # share of both that is kept where there is no other way
-STANDOFF_M = (0.07,)  # of the tool before the straight way in; more than one are tried in turn
+STANDOFF_M = (0.07,)  # of the tool before the straight way in; where there are several, they are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
 _LEAVE_STEPS = 12  # in which what is touched at the start has to be left
 _PRESSED_RAD = 0.1  # between where the arm is sent and where it is: something holds it back
-_GOOD_STEPS = 160  # there and back: no use looking for less
+_GOOD_STEPS = 160  # there and back: the search looks for nothing shorter
 _ABOVE_M = (0.12, 0.25)  # from which the hand comes down where it cannot come straight
-_LATE_STEPS = 190  # about what a skill has
-_MAX_CHECKS = 8000  # of poses while nothing is found that is done in time, a quarter of it to find something better
+_LATE_STEPS = 190  # about the time that a skill has
+_MAX_CHECKS = 8000  # of poses, while no motion in time is known; a quarter of it to find a better motion
 _GROUP_CHECKS = 1200  # of these from one direction: what blocks the first ways from there blocks most
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
@@ -43,7 +40,7 @@ _SIDES_RAD = ((0.0,), (0.6, -0.6))  # of the hand, to the direction in which the
 
 @dataclass(frozen=True)
 class Target:
-    """Where the tool has to be: its point and direction (world), how it comes there, and what this choice costs."""
+    """Where the tool has to be: its point and direction (world), the way in, and what this choice costs."""
 
     point_m: np.ndarray
     direction: np.ndarray
@@ -52,7 +49,19 @@ class Target:
 
 
 Aim = Callable[[float], Iterable[Target]]
-"""Targets that are equally good to reach, for the direction (rad, world) from which the hand comes."""
+"""Targets that are equally good to reach, for the direction (rad, world) in which the hand comes."""
+
+
+def facing_axis(heading_rad: float, tilt_rad: float) -> np.ndarray:
+    """Unit vector (3,) in a direction on the floor plan, tilted below the horizontal."""
+    level = math.cos(tilt_rad)
+    return np.array([level * math.cos(heading_rad), level * math.sin(heading_rad), -math.sin(tilt_rad)])
+
+
+def leaning_axis(heading_rad: float, lean_rad: float) -> np.ndarray:
+    """Unit vector (3,) upwards that leans against a direction on the floor plan."""
+    level = -math.sin(lean_rad)
+    return np.array([level * math.cos(heading_rad), level * math.sin(heading_rad), math.cos(lean_rad)])
 
 
 @dataclass(frozen=True)
@@ -60,15 +69,17 @@ class Reach:
     """A way in: the motion, and the place and posture at its end."""
 
     motion: Motion
-    pose: Pose2
+    pose: PlanePose
     arm_rad: np.ndarray
     target: Target
 
 
 @dataclass(frozen=True)
 class _Candidate:
+    """A place and a posture to reach with; it is not known yet whether there is a way."""
+
     steps: float  # there and back to rest, at least
-    pose: Pose2
+    pose: PlanePose
     arm_rad: np.ndarray
     target: Target
     steps_back: float
@@ -77,18 +88,22 @@ class _Candidate:
 def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, *, tool: Tool = CUP,
                touching: int = NO_OWNER, may_drive: bool = True, standoff_m: Sequence[float] = STANDOFF_M,
                room: float = 1.0) -> Reach | None:
-    """The quickest way found to bring a tool to one of the targets around `middle` (x, y); None when there is none.
+    """The quickest way found to bring a tool to a target and the arm back to rest; None when none is found.
 
-    `touching`: slot of the object that the cup may touch. The last `standoff_m` are straight along the target's way, or
-    straight ahead with the base. Quickest counts the arm's way back to rest. `room`: share of the usual distances that
-    is kept from everything.
+    Args:
+        clearance: what knows the distances to everything.
+        middle: (x, y) of the targets in the world.
+        aim: gives the targets.
+        touching: slot of the object that the cup may touch.
+        standoff_m: length of the last bit, which is straight along the target's way, or straight ahead with the base.
+        room: share of the usual distances that is kept from everything.
     """
     start = (sim.base_pose, start_posture(sim, clearance))
     best, best_steps = None, math.inf
     for around in (_AROUND_RAD if may_drive else (0.0,)):
         for sides in _SIDES_RAD:
             candidates = _candidates(sim, clearance, middle, aim, tool, around, sides, may_drive)
-            enough = min(clearance.checks + _GROUP_CHECKS, _MAX_CHECKS if best_steps > _LATE_STEPS else _MAX_CHECKS / 4)
+            enough = min(clearance.checks + _GROUP_CHECKS, _most_checks(best_steps))
             for candidate in sorted(candidates, key=lambda c: c.steps):
                 if candidate.steps >= best_steps or clearance.checks > enough:
                     break
@@ -97,26 +112,32 @@ def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float]
                     steps = len(reach.motion) + candidate.steps_back + candidate.target.cost_steps
                     if steps < best_steps:
                         best, best_steps = reach, steps
-            if best_steps < _GOOD_STEPS or clearance.checks > (_MAX_CHECKS if best_steps > _LATE_STEPS else _MAX_CHECKS / 4):
+            if best_steps < _GOOD_STEPS or clearance.checks > _most_checks(best_steps):
                 return best
     return best
 
 
+def _most_checks(best_steps: float) -> float:
+    """How many poses may be checked where the best way known takes so many steps."""
+    return _MAX_CHECKS if best_steps > _LATE_STEPS else _MAX_CHECKS / 4
+
+
 def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, tool: Tool, around: float,
                 sides: Iterable[float], may_drive: bool) -> list[_Candidate]:
-    """Places and postures from one direction, without regard to what is in the way of the arm."""
+    """Places and postures from one direction, whatever is in the way of the arm."""
     x, y, yaw = sim.base_pose
     arm = sim.arm_targets().copy()
     bearing = math.atan2(middle[1] - y, middle[0] - x) + around
     places = [(x, y, yaw)]
     if may_drive:
-        places = [(middle[0] - gap * math.cos(bearing), middle[1] - gap * math.sin(bearing), bearing) for gap in _GAPS_M]
+        places = [back_from((middle[0], middle[1], bearing), gap) for gap in _GAPS_M]
         places = [place for place in places if clearance.distance(place, arm, base_only=True) >= FREE_M]
     targets = [target for side in sides for target in aim(bearing + side)]
     found = []
     for place in places:
         for target in targets:
-            point, direction = _into(place, target.point_m), _turned(target.direction, -place[2])
+            point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
+            direction = turned(target.direction, -place[2])
             if may_drive:
                 solution = ik_turning(point, direction, arm, tool=tool)
             else:
@@ -131,7 +152,7 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
     return found
 
 
-def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray], goal: _Candidate, tool: Tool,
+def _way_in(sim: Simulator, clearance: Clearance, start: Configuration, goal: _Candidate, tool: Tool,
             touching: int, standoff_m: Sequence[float], may_drive: bool, room: float) -> Reach | None:
     """The first way to a candidate that is free: along the cup's axis, or driving ahead."""
     if clearance.distance(goal.pose, goal.arm_rad, touching) < room * TIGHT_M:
@@ -146,8 +167,8 @@ def _way_in(sim: Simulator, clearance: Clearance, start: tuple[Pose2, np.ndarray
 
 
 def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequence[float],
-               may_drive: bool) -> Iterator[tuple[tuple[Pose2, np.ndarray], Motion]]:
-    """Slow straight ends of a way in, and where each begins: along the target's way, or straight ahead with the base."""
+               may_drive: bool) -> Iterator[tuple[Configuration, Motion]]:
+    """Slow straight ends of a way in, after the configuration in which each begins."""
     end = (goal.pose, goal.arm_rad)
     for standoff in standoff_m:
         postures = _straight_back(goal, tool, standoff)
@@ -161,12 +182,13 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
         yield via, move(sim.config, via, end, speed=0.5)
 
 
-def _ways(sim: Simulator, start: tuple[Pose2, np.ndarray], via: tuple[Pose2, np.ndarray], may_drive: bool) -> Iterator[Motion]:
-    """Ways from one place and posture to another: both at once, from above, or with the arm moved farther back."""
+def _ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: bool) -> Iterator[Motion]:
+    """Ways from one configuration to another: base and arm at once, from above, or with the arm moved farther back."""
     yield from variants(sim.config, start, via)
     tip, matrix = arm_model().hand(via[1])
     for height in _ABOVE_M:
-        high = ik(tip + (0.0, 0.0, height), matrix[:, 0], via[1], near_rad=start[1], tolerance_rad=0.4, tolerance_m=0.02)
+        high = ik(tip + (0.0, 0.0, height), matrix[:, 0], via[1], near_rad=start[1],
+                  tolerance_rad=0.4, tolerance_m=0.02)
         if high is not None:
             down = move(sim.config, (via[0], high), via)
             for way in variants(sim.config, start, (via[0], high)):
@@ -184,7 +206,7 @@ def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.n
     arm = arm_model()
     arm.set(goal.arm_rad)
     point, direction = arm.at(tool)
-    back = _turned(goal.target.way_back, -goal.pose[2])
+    back = turned(goal.target.way_back, -goal.pose[2])
     postures, count = [], math.ceil(standoff_m / _STRAIGHT_M)
     for k in range(1, count + 1):
         near = postures[-1] if postures else goal.arm_rad
@@ -196,7 +218,7 @@ def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.n
 
 
 def start_posture(sim: Simulator, clearance: Clearance) -> np.ndarray:
-    """Where a motion of the arm begins: where its motors are sent, or where it is if something is in its way there."""
+    """Where a motion of the arm begins: where its motors are sent, or where it is if something is in its way."""
     targets, angles = sim.arm_targets().copy(), sim.arm_positions().copy()
     if np.abs(targets - angles).max() > _PRESSED_RAD:
         return angles
@@ -205,10 +227,8 @@ def start_posture(sim: Simulator, clearance: Clearance) -> np.ndarray:
 
 
 def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int = NO_OWNER,
-            start: tuple[Pose2, np.ndarray] | None = None) -> bool:
-    """Whether a motion keeps `needed_m` from everything. With `start`, no more is asked in its first steps than there is
-    at the start.
-    """
+            start: Configuration | None = None) -> bool:
+    """Whether a motion keeps `needed_m` from everything; in its first steps no more than there is at the `start`."""
     first_m = needed_m if start is None else min(needed_m, clearance.distance(*start, touching) - 0.002)
     return all(clearance.distance(*motion.real(i), touching) >= (first_m if i < _LEAVE_STEPS else needed_m)
                for i in spread(len(motion)))
@@ -216,7 +236,7 @@ def is_free(clearance: Clearance, motion: Motion, needed_m: float, touching: int
 
 @lru_cache(maxsize=512)
 def spread(n: int) -> tuple[int, ...]:
-    """Every third index below n, the last first and then far apart ones first, so that a collision is found soon."""
+    """Every third index below n: the last one, then those far apart, so that a collision is found soon."""
     last, order, step = (n - 1) // _CHECK_EVERY, [], 1
     while step <= max(last, 1):
         step *= 2
@@ -230,7 +250,8 @@ def spread(n: int) -> tuple[int, ...]:
     return tuple(order)
 
 
-def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST_POSITION_M, within_m: float = 0.11) -> np.ndarray:
+def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST_POSITION_M,
+                 within_m: float = 0.11) -> np.ndarray:
     """Posture near another one with the cup within `within_m` of its resting place."""
     found = [ik(np.array(rest_m), None, seed, near_rad=near_rad, tolerance_m=within_m) for seed in (near_rad, _START)]
     postures = [posture for posture in found if posture is not None] or [_START]
@@ -242,34 +263,20 @@ REST_RAD = rest_posture(START_RAD)
 
 
 def plan_retreat(sim: Simulator, clearance: Clearance) -> Motion | None:
-    """A short drive out of a narrow place, from which to plan again. None when there is none."""
+    """A short drive out of a narrow place, after which to plan again; None when there is none."""
     start, arm = sim.base_pose, start_posture(sim, clearance)
     there_m = clearance.distance(start, arm) - 0.002
 
-    def away_m(pose: Pose2) -> float:
+    def away_m(pose: PlanePose) -> float:
         return math.hypot(pose[0] - start[0], pose[1] - start[1])
 
-    def free(pose: Pose2) -> bool:
-        return clearance.distance(pose, arm) >= (FREE_M if away_m(pose) > 0.5 * _RETREAT_M else min(FREE_M, there_m))
+    def free(pose: PlanePose) -> bool:
+        needed_m = FREE_M if away_m(pose) > 0.5 * _RETREAT_M else min(FREE_M, there_m)
+        return clearance.distance(pose, arm) >= needed_m
 
-    def reached(pose: Pose2) -> bool:
+    def reached(pose: PlanePose) -> bool:
         return away_m(pose) > _RETREAT_M and clearance.distance(pose, arm) >= MARGIN_M
 
     way = search(start, free, reached, lambda pose: max(0.0, _RETREAT_M - away_m(pose)),
                  (sim.config.base_speed_m_s, sim.config.base_turn_rad_s), limit=_RETREAT_POSES)
     return None if way is None else along(sim.config, [start, *way], arm)
-
-
-def back_from(pose: Pose2, way_m: float) -> Pose2:
-    """The pose `way_m` behind another."""
-    return pose[0] - way_m * math.cos(pose[2]), pose[1] - way_m * math.sin(pose[2]), pose[2]
-
-
-def _into(pose: Pose2, point: np.ndarray) -> np.ndarray:
-    """A world point in the frame of a plane pose."""
-    return _turned(np.array([point[0] - pose[0], point[1] - pose[1], point[2]]), -pose[2])
-
-
-def _turned(vector: np.ndarray, yaw: float) -> np.ndarray:
-    cos, sin = math.cos(yaw), math.sin(yaw)
-    return np.array([cos * vector[0] - sin * vector[1], sin * vector[0] + cos * vector[1], vector[2]])

@@ -1,7 +1,7 @@
 """What a robot has seen of the floor plan, and the way through it when what it has not seen counts as free.
 
-Planning with the free-space assumption (Koenig and Likhachev, "D* Lite", AAAI 2002): who drives so does not know on which side
-of a wall the door is before having looked, so what it does can be told from what the camera has shown.
+This is planning with the free-space assumption (Koenig and Likhachev, "D* Lite", AAAI 2002). The robot does not know on
+which side of a wall the door is before it has looked, so its actions follow from what the camera has shown.
 """
 
 from __future__ import annotations
@@ -28,8 +28,13 @@ class SeenFloor:
     """The part of a floor grid that has been seen, and the distances to some goals as far as that tells them."""
 
     def __init__(self, blocked: np.ndarray, opaque: np.ndarray, goals: np.ndarray, weight: np.ndarray) -> None:
-        """`blocked`, `opaque`: cells (in x, in y) where no robot can stand, and through which nothing is seen; `goals`: cells,
-        shape (n, 2); `weight`: by how much longer the way into a cell counts once it has been seen.
+        """All but `goals` are of shape (cells in x, cells in y).
+
+        Args:
+            blocked: cells where no robot can stand.
+            opaque: cells through which nothing is seen.
+            goals: indices of cells, (n, 2).
+            weight: factor of the way into a cell once it has been seen.
         """
         self._blocked, self._opaque, self._goals, self._weight = blocked, opaque, goals, weight.astype(np.float32)
         self.seen = np.zeros(blocked.shape, np.bool_)
@@ -50,8 +55,9 @@ class SeenFloor:
         self._looks += 1
 
     def field(self, x: float, y: float) -> DistanceField:
-        """Distances to the nearest goal around a point (m); planned again only when something new is in the way, and now and
-        then when something new is beside it.
+        """Distances to the nearest goal around a point (m).
+
+        They are planned again when something new is in the way, and now and then when something new is beside it.
         """
         cell = int(x // CELL_M), int(y // CELL_M)
         stale = self._field is None or not _is_near(self._field.distance_m, *cell, _NEAR_CELLS)

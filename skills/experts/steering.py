@@ -1,32 +1,27 @@
 """What an expert of Navigate would do in any state: advice for a policy that learns and drives itself.
 
-The expert of `navigate.py` knows the home, plans a way and follows it. This one knows where the goal is and what the camera has
-shown of the floor since the episode began (`seen_floor.py`), so that a policy can learn from it which way to turn. From where the
-robot is, it steers down the driving distances, in which the way along walls counts as longer because the arm reaches beyond the
-base, turns at the goal and stops.
-Where the arm touches something, as when it stands between the robot and the wall it has to turn along, it backs off.
-Alone it solves 146 of the first 150 training episodes and all of the first 100 test episodes; three of the four others begin in
-a corner out of which only the long way round turns.
+The expert of `navigate.py` knows the home, plans a way and follows it. This one knows where the goal is, and what the
+camera has shown of the floor since the episode began (`seen_floor.py`): a policy can learn from it which way to turn.
+From where the robot is it steers down the driving distances, turns at the goal and stops. A way along walls counts as
+longer, because the arm reaches beyond the base. Where the arm touches something, the robot backs off.
+Alone it solves 146 of the first 150 training episodes and all of the first 100 test episodes. Three of the four others
+begin in a corner that can only be left by turning the long way round.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rearrange.home.apartments.floor_grid import blocked_cells
 from rearrange.home.geometry import wrap_angle
-from rearrange.home.simulation.simulator_interface import STEP_S
-from skills.experts.action import assemble
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
+from skills.experts.motion import assemble
 from skills.experts.seen_floor import SeenFloor
+from skills.navigate import Navigate
 
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator
-    from skills.navigate import Navigate
-
-_END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it turns on the spot and stops: what counts, less a little
+_END_M, _END_RAD = 0.27, 0.27  # from a goal pose, where it turns on the spot and stops: a little less than what counts
 _REACH_M = 0.4  # how far ahead the point lies to which it steers
 _GAIN = 0.8  # share of an error that is corrected by one action
 _TURN_GAIN = 0.6  # the same of a direction
@@ -52,8 +47,8 @@ class Steering:
         self._floor = SeenFloor(skill.grid.blocked, opaque, goals, weight)
 
     def advice(self) -> np.ndarray:
-        """The action, in the skill's order, and its weight, float32: 0 while the base touches something, where it may have to
-        do what cannot be told from the floor plan; 1 elsewhere.
+        """The action, in the skill's order, and its weight, float32. The weight is 1, but 0 while the base touches
+        something: what to do there cannot be told from the floor plan.
         """
         return np.append(assemble(self.skill, self.command()), np.float32(self.sim.base_force_n == 0.0))
 
@@ -74,6 +69,7 @@ class Steering:
             field = self._floor.field(x, y)
             px, py = field.descend(x, y, _REACH_M)
             turn_rad = wrap_angle(math.atan2(py - y, px - x) - yaw)
-            forward = min(1.0, _GAIN * math.hypot(px - x, py - y) / farthest_m) * max(0.0, 1.0 - abs(turn_rad) / _ALIGNED_RAD)
+            aligned = max(0.0, 1.0 - abs(turn_rad) / _ALIGNED_RAD)
+            forward = min(1.0, _GAIN * math.hypot(px - x, py - y) / farthest_m) * aligned
         base = (_BACK, 0.0) if touches and stop < 0.0 else (forward, _TURN_GAIN * turn_rad / widest_rad)
         return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 import numpy as np
 
-from rearrange.home.geometry import wrap_angle
-from rearrange.home.simulation.simulator_interface import STEP_S
+from rearrange.home.geometry import PlanePose, rotate, to_frame, wrap_angle
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator, SimulatorConfig
+from skills.experts.motion import limited
 
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator, SimulatorConfig
-    from skills.experts.motion import Pose2
+Configuration = tuple[PlanePose, np.ndarray]
+"""The pose of the robot's base (world) and its joint angles (7,)."""
 
 _CRUISE = 0.9  # of the fastest: the rest is for corrections
 _BRAKE_M_S2, _BRAKE_RAD_S2 = 2.5, 8.0  # what the motors of the base can do without sliding past
@@ -25,7 +25,7 @@ _PATIENCE = 20  # steps that it waits in all
 
 @dataclass(frozen=True)
 class Motion:
-    """References at every step: `base` (n, 3) world poses, `arm` (n, 7) joint angles; the first is the next step."""
+    """Where the robot shall be at every step: `base` (n, 3) world poses, `arm` (n, 7) joint angles."""
 
     base: np.ndarray
     arm: np.ndarray
@@ -33,8 +33,8 @@ class Motion:
     def __len__(self) -> int:
         return len(self.base)
 
-    def real(self, i: int) -> tuple[Pose2, np.ndarray]:
-        """Base pose and arm angles at step i as they will be: the arm follows its motors a little later than the base."""
+    def real(self, i: int) -> Configuration:
+        """Where the robot will be at step i: the arm follows its motors a little later than the base."""
         if i == len(self) - 1:
             return self.base[i], self.arm[i]
         before = max(i - ARM_LAG, 0.0)
@@ -42,35 +42,27 @@ class Motion:
         return self.base[i], self.arm[k] if share == 0.0 else (1.0 - share) * self.arm[k] + share * self.arm[k + 1]
 
     def then(self, other: Motion) -> Motion:
-        """This one, and the other after it."""
+        """This motion, and the other after it."""
         return Motion(np.concatenate([self.base, other.base]), np.concatenate([self.arm, other.arm]))
 
 
-def move(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[Pose2, np.ndarray], *,
-         base_last: bool = False, joints: str = "even", speed: float = 1.0) -> Motion:
-    """From one place and posture to another: the base turns, drives straight and turns while the arm moves.
+def back_from(pose: PlanePose, way_m: float) -> PlanePose:
+    """The pose `way_m` behind another."""
+    return pose[0] - way_m * math.cos(pose[2]), pose[1] - way_m * math.sin(pose[2]), pose[2]
 
-    Where the arm takes longer, the base moves first, or waits and moves last. `joints`: "even" all joints move all
-    along, "early" each one moves at full speed and then rests, "late" the other way round. None takes more time.
-    `speed` 0..1 of the fastest.
+
+def move(config: SimulatorConfig, start: Configuration, goal: Configuration, *, base_last: bool = False,
+         joints: str = "even", speed: float = 1.0) -> Motion:
+    """From one configuration to another: the base turns, drives straight and turns while the arm moves.
+
+    Args:
+        base_last: where the arm takes longer, the base waits and moves last; else it moves first.
+        joints: "even" = all joints move all the time; "early" = each joint moves at full speed and then rests; "late" =
+            each joint rests and then moves. None of them takes more time.
+        speed: 0..1 of the fastest.
     """
     base = _base_path(config, start[0], goal[0], speed)
-    return _joined(config, base, start[1], goal[1], base_last, joints, speed)
-
-
-def variants(config: SimulatorConfig, start: tuple[Pose2, np.ndarray], goal: tuple[Pose2, np.ndarray],
-             ) -> Iterator[Motion]:
-    """`move` in every way that takes the same time."""
-    base = _base_path(config, start[0], goal[0], 1.0)
-    for joints in ("even", "late", "early"):
-        yield _joined(config, base, start[1], goal[1], False, joints)
-        if len(base):
-            yield _joined(config, base, start[1], goal[1], True, joints)
-
-
-def _joined(config: SimulatorConfig, base: np.ndarray, start_rad: np.ndarray, goal_rad: np.ndarray, base_last: bool,
-            joints: str, speed: float = 1.0) -> Motion:
-    """A way of the base and a movement of the arm at the same time."""
+    (_, start_rad), (_, goal_rad) = start, goal
     delta, step = goal_rad - start_rad, speed * config.max_joint_delta_rad
     n = max(math.ceil(float(np.abs(delta).max()) / step - 1e-6), len(base) - 1, 1)
     waiting = np.empty((n - len(base) + 1, 3))
@@ -90,8 +82,16 @@ def _joined(config: SimulatorConfig, base: np.ndarray, start_rad: np.ndarray, go
     return Motion(base[:n], arm)
 
 
-def _base_path(config: SimulatorConfig, start: Pose2, goal: Pose2, speed: float) -> np.ndarray:
-    """Poses (1 + n, 3) of the base, the start and then step by step."""
+def variants(config: SimulatorConfig, start: Configuration, goal: Configuration) -> Iterator[Motion]:
+    """`move` in every way that takes the same time."""
+    for joints in ("even", "late", "early"):
+        for base_last in (False, True):
+            yield move(config, start, goal, base_last=base_last, joints=joints)
+
+
+@lru_cache(maxsize=4)  # `variants` asks for one several times
+def _base_path(config: SimulatorConfig, start: PlanePose, goal: PlanePose, speed: float) -> np.ndarray:
+    """Poses (1 + n, 3) of the base: the start, then one for each step."""
     dx, dy = goal[0] - start[0], goal[1] - start[1]
     distance = math.hypot(dx, dy)
     x, y, yaw = start
@@ -131,34 +131,40 @@ def _profile(distance: float, speed: float, brake: float) -> list[float]:
     return shares
 
 
-def along(config: SimulatorConfig, poses: Sequence[Pose2], arm_rad: np.ndarray,
+def along(config: SimulatorConfig, poses: Sequence[PlanePose], arm_rad: np.ndarray,
           shares: Sequence[float] | None = None) -> Motion:
-    """Drive through poses that are small moves apart (straight, curved, or turns on the spot) with the arm kept still.
+    """Drive through poses with the arm kept still, as fast as the base can.
 
-    As fast as the base can, slower in curves, and standing where it changes between forwards, backwards and turning.
-    `shares` of that speed on each of the moves.
+    It is slower in curves, and stands still where it changes between forwards, backwards and turning.
+
+    Args:
+        poses: small moves apart, each of which is straight, curved, or a turn on the spot.
+        arm_rad: joint angles (7,).
+        shares: of the fastest speed, one for each move.
     """
     speed, turn_rate = _CRUISE * config.base_speed_m_s, _CRUISE * config.base_turn_rad_s
     lengths, tops, kinds = [], [], []
     for (x, y, yaw), (x2, y2, yaw2) in zip(poses, poses[1:]):
-        metres, turn = math.hypot(x2 - x, y2 - y), abs(wrap_angle(yaw2 - yaw))
-        ahead = math.cos(yaw + wrap_angle(yaw2 - yaw) / 2) * (x2 - x) + math.sin(yaw + wrap_angle(yaw2 - yaw) / 2) * (y2 - y)
+        metres, turn = math.hypot(x2 - x, y2 - y), wrap_angle(yaw2 - yaw)
         if metres < 1e-3:  # in metres that take as long to brake
-            lengths.append(max(turn, 1e-6) * _BRAKE_M_S2 / _BRAKE_RAD_S2)
+            lengths.append(max(abs(turn), 1e-6) * _BRAKE_M_S2 / _BRAKE_RAD_S2)
             tops.append(turn_rate * _BRAKE_M_S2 / _BRAKE_RAD_S2)
-            kinds.append(2.0 * np.sign(wrap_angle(yaw2 - yaw)))
+            kinds.append(2.0 * np.sign(turn))
         else:
             lengths.append(metres)
-            tops.append(min(speed, turn_rate * metres / max(turn, 1e-6)))
-            kinds.append(np.sign(ahead))
+            tops.append(min(speed, turn_rate * metres / max(abs(turn), 1e-6)))
+            kinds.append(np.sign(to_frame(x2, y2, (x, y, yaw + turn / 2))[0]))  # forwards or backwards
     if shares is not None:
         tops = [top * share for top, share in zip(tops, shares, strict=True)]
-    base = _sampled(poses, _durations_s(lengths, tops, _speeds(lengths, tops, kinds)))
+    times = np.concatenate([[0.0], np.cumsum(_durations_s(lengths, tops, _speeds(lengths, tops, kinds)))])
+    steps = np.arange(1, math.ceil(times[-1] / STEP_S) + 1) * STEP_S
+    x, y, yaws = np.transpose(poses)
+    base = np.column_stack([np.interp(steps, times, column) for column in (x, y, np.unwrap(yaws))])
     return Motion(base, np.tile(arm_rad, (len(base), 1)))
 
 
 def _speeds(lengths: Sequence[float], tops: Sequence[float], kinds: Sequence[float]) -> np.ndarray:
-    """Speed at each of the n + 1 ends of n moves: within what brakes and motors allow, 0 where the kind changes."""
+    """Speed at each of the n + 1 ends of n moves, as brakes and motors allow; 0 where the kind of move changes."""
     n = len(lengths)
     ends = np.zeros(n + 1)
     for i in range(1, n):
@@ -178,15 +184,6 @@ def _durations_s(lengths: Sequence[float], tops: Sequence[float], ends: np.ndarr
         ramps = (2 * peak * peak - v0 * v0 - v1 * v1) / (2 * _BRAKE_M_S2)
         found.append((2 * peak - v0 - v1) / _BRAKE_M_S2 + max(0.0, length - ramps) / peak)
     return found
-
-
-def _sampled(poses: Sequence[Pose2], durations_s: Sequence[float]) -> np.ndarray:
-    """Poses (n, 3) at every step, between poses that are so far apart in time."""
-    times = np.concatenate([[0.0], np.cumsum(durations_s)])
-    yaws = np.unwrap([pose[2] for pose in poses])
-    steps = np.arange(1, math.ceil(times[-1] / STEP_S) + 1) * STEP_S
-    columns = [[pose[0] for pose in poses], [pose[1] for pose in poses], yaws]
-    return np.column_stack([np.interp(steps, times, column) for column in columns])
 
 
 class Follower:
@@ -212,24 +209,17 @@ class Follower:
         reference, before = self.motion.base[i], self.motion.base[max(i - 1, 0)]
         arm = (self.motion.arm[i] - sim.arm_targets()) / sim.config.max_joint_delta_rad
         arm /= max(1.0, float(np.abs(arm).max()))
-        x, y, yaw = sim.base_pose
-        cos, sin = math.cos(yaw), math.sin(yaw)
-        ahead = cos * (reference[0] - x) + sin * (reference[1] - y)
-        left = cos * (reference[1] - y) - sin * (reference[0] - x)
+        ahead, left = to_frame(reference[0], reference[1], sim.base_pose)
         late = abs(ahead) > _LATE_M or np.abs(self.motion.arm[i] - sim.arm_positions()).max() > _LATE_RAD + 0.05
         if late and self._waited <= _PATIENCE:
             self._waited += 1
             before = reference
         else:
             self.at += 1
-        forward = math.cos(reference[2]) * (reference[0] - before[0]) + math.sin(reference[2]) * (reference[1] - before[1])
+        forward = rotate(reference[0] - before[0], reference[1] - before[1], -reference[2])[0]
         turn = reference[2] - before[2]
         # What the plan moves in this step, and a share of what is missing from before it.
         speed = (forward + 0.25 * (ahead - forward)) / STEP_S
-        swing = ((turn + 0.3 * (wrap_angle(reference[2] - yaw) - turn)) / STEP_S
+        swing = ((turn + 0.3 * (wrap_angle(reference[2] - sim.base_pose[2]) - turn)) / STEP_S
                  + 4.0 * left * np.sign(forward) * min(1.0, abs(forward) / 0.01))
-        return arm, (_unit(speed / sim.config.base_speed_m_s), _unit(swing / sim.config.base_turn_rad_s))
-
-
-def _unit(value: float) -> float:
-    return float(min(max(value, -1.0), 1.0))
+        return arm, (limited(speed / sim.config.base_speed_m_s), limited(swing / sim.config.base_turn_rad_s))

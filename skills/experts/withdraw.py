@@ -6,26 +6,23 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import START_RAD, arm_model, ik
-from skills.experts.reach_plan import back_from, rest_posture, spread
-from skills.experts.trajectory import ARM_LAG, Motion, move, variants
-
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator
+from skills.experts.reach_plan import rest_posture, spread
+from skills.experts.trajectory import ARM_LAG, Motion, back_from, move, variants
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What a way out has to keep: the first one that some way keeps decides."""
+    """What a way out has to keep. Of several rules, the first that some way keeps decides."""
 
     room_m: float  # from everything, as the load swings a little; less where there is no room for that
     end_m: float = 0.0  # at its end: from there, in a plan, the arm goes to its start posture, and the base drives
-    lifts: bool = True  # it goes away from what is near at the start, and does not slide along it: that would fall over
+    lifts: bool = True  # it leaves what is near at the start, and does not slide along it: that would fall over
 
 
 _RULES = (_Rule(0.014), _Rule(0.005), _Rule(0.014, lifts=False), _Rule(0.005, lifts=False))
@@ -38,8 +35,11 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
               last_rad: np.ndarray | None = None, clearance: Clearance | None = None) -> Motion:
     """The quickest free way from what was just taken or put down to rest: lift, drive back, bring the arm in.
 
-    After an attempt that got stuck the next one lifts first. `last_rad`: posture at rest that is better than the
-    nearest one. `clearance`: what knows distances, if not the simulator.
+    Args:
+        rest_m: where the hand rests, base frame.
+        attempt: number of the attempt, from 1; after one that got stuck the next one lifts first.
+        last_rad: posture (7,) at rest that is better than the nearest one.
+        clearance: what knows the distances to everything; None = the simulator.
     """
     clearance = clearance or Clearance(sim)
     start = (sim.base_pose, sim.arm_positions().copy())
@@ -54,7 +54,8 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
             away = back_from(start[0], back)
             ways = list(variants(sim.config, (start[0], up), (away, rest)))
             if back:
-                ways.append(move(sim.config, (start[0], up), (away, up)).then(move(sim.config, (away, up), (away, rest))))
+                drive = move(sim.config, (start[0], up), (away, up))
+                ways.append(drive.then(move(sim.config, (away, up), (away, rest))))
             found += [(worse, way if first is None else first.then(way)) for way in ways]
     motions = [motion for _, motion in sorted(found, key=lambda way: way[0] + len(way[1]))]
 
@@ -80,9 +81,7 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
 
 
 def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
-    """Ways (m) and postures at their ends, straight up from the present one, on the way to rest and with the hand kept
-    as it is, and straight back along the cup's axis.
-    """
+    """Ways (m) straight up, with and without a turn of the hand, or straight back, and the postures at their ends."""
     tip, matrix = arm_model().hand(arm_rad)
     rest = rest_posture(arm_rad, rest_m)
     found = [(0.0, arm_rad)]
@@ -100,10 +99,13 @@ def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tupl
 
 
 def _exit_gap(gap: Callable[[int], float], steps: int, now_m: float, enough_m: float, lifts: bool) -> float:
-    """Smallest distance on the way out, not counting what is there at the start and in the first centimetres.
+    """Smallest distance on the way out, but for the room that there is at the start and in the first centimetres.
 
-    `gap`: the distance at a step of the way, `now_m` at its start. The search ends at a distance below `enough_m`. With
-    `lifts` there has to be more room with every step.
+    Args:
+        gap: gives the distance (m) at a step of the way.
+        now_m: the distance at its start.
+        enough_m: the search ends at a distance below this.
+        lifts: there has to be more room with every step.
     """
     least = 1.0
     for i in spread(steps):

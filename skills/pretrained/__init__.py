@@ -1,7 +1,6 @@
-"""Trained policies that come with the package: `<task>.pt` in half precision, and `<task>.yaml`, which says what it is; a task is
-a skill or a navigation task.
+"""Trained policies that come with the package: `<task>.pt` in half precision, and `<task>.yaml`, which says what it is.
 
-They are written by `python -m benchmarks.publish_policy`.
+A task is a skill or a navigation task. `python -m benchmarks.publish_policy` writes them.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ def path(task: str) -> Path:
 
     if task not in names():
         known, group = ", ".join(names()) or "none", "nav" if task in NAVIGATION else "skill"
-        raise UserError(f"no trained policy of {group}={task} comes with this version (there are: {known}). Train one with "
-                        f"rearrange train {group}={task}, or give checkpoint=<its directory>.")
+        raise UserError(f"no trained policy of {group}={task} comes with this version (there are: {known}). Train one "
+                        f"with rearrange train {group}={task}, or give checkpoint=<its directory>.")
     return FOLDER / f"{task}.pt"
 
 
 def card(task: str) -> dict[str, Any]:
-    """What is known about the policy: command, commit, steps, success in homes it has never seen, by itself and of whole tasks; limits."""
+    """What is known about the policy: command, commit, steps, limits; its success in homes that it has never seen."""
     from rearrange.home.settings.yaml_files import plain_yaml
 
     return plain_yaml(path(task).with_suffix(".yaml"))

@@ -1,8 +1,9 @@
 """How the policies that come with the package are trained: `<task>.yaml`, lessons that follow each other.
 
-A lesson has `words`, settings of `rearrange train`. One with `plans` (scenario: episodes) begins in the states in which plans hand over
-to the skill: before it, so many episodes of these scenarios run in training homes, with the policy of the lesson before and the package's
-other policies; `tries` is their `handoff_tries`. `rearrange reproduce policies` carries recipes out.
+A lesson has `words`, settings of `rearrange train`. One with `plans` (scenario: episodes) begins in the states in which
+plans hand over to the skill. Before it, so many episodes of these scenarios run in training homes, with the policy of
+the lesson before and the package's other policies; `tries` is their `handoff_tries`. `rearrange reproduce policies`
+carries recipes out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Lesson:
-    """One training run. plans: scenario -> episodes; tries: states kept of those of the skill at the same thing, None = all."""
+    """One training run. plans: scenario -> episodes; tries: states kept of the skill at the same thing, None = all."""
 
     words: tuple[str, ...]
     plans: Mapping[str, int] = field(default_factory=dict)
@@ -32,7 +33,8 @@ def lessons(task: str) -> list[Lesson]:
     """The lessons of a task's recipe, in order."""
     from rearrange.home.settings.yaml_files import plain_yaml
 
-    return [Lesson(tuple(lesson["words"].split()), lesson.get("plans", {}), lesson.get("tries")) for lesson in plain_yaml(FOLDER / f"{task}.yaml")["lessons"]]
+    return [Lesson(tuple(lesson["words"].split()), lesson.get("plans", {}), lesson.get("tries"))
+            for lesson in plain_yaml(FOLDER / f"{task}.yaml")["lessons"]]
 
 
 def recipe_of(words: list[str]) -> str | None:

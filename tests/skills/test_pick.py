@@ -11,7 +11,7 @@ import pytest
 from rearrange.home.errors import UserError
 from skills import make_env
 from skills.experts.motion import servo
-from skills.experts.pick import PickExpert
+from skills.experts.pick_and_place import PickExpert
 from skills.pick import Pick, PickConfig
 
 # One of each kind: shelf, TV stand, drawer, sofa, coffee table, table, sink, counter, chair, fridge.
