@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from planner.environment import make_env as make_scenario
+from planner.scenario_env import make_env as make_scenario
 from rearrange import navigation
 from rearrange.home.pictures.overlay import depth_picture, draw_text
 from skills import make_env

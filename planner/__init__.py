@@ -6,14 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planner.environment import make_env
     from planner.execute import Executor
-    from planner.scenario_env import ScenarioEnv
+    from planner.scenario_env import ScenarioEnv, make_env
     from planner.scenarios import ScenarioConfig, load_scenario
 
 __all__ = ["Executor", "ScenarioConfig", "ScenarioEnv", "load_scenario", "make_env"]
-_HOME = {"Executor": "execute", "ScenarioConfig": "scenarios", "ScenarioEnv": "scenario_env", "load_scenario": "scenarios",
-         "make_env": "environment"}
+_HOME = {"Executor": "execute", "ScenarioConfig": "scenarios", "ScenarioEnv": "scenario_env",
+         "load_scenario": "scenarios", "make_env": "scenario_env"}
 
 
 def __getattr__(name: str) -> Any:

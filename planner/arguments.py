@@ -1,9 +1,9 @@
 """What a step of a plan tells its skill: which object, which goal, which handle, where to drive.
 
-As in TP-SRL, skills get the coordinates at which objects stood when the episode began, and the goals; navigating to a
-drawer or fridge means navigating to the object in it, which stood there or was placed there, or to its handle where Navigate
-learned that (`to_handle`). Who plans again has looked again: from then on the coordinates are those of that moment
-(`StepArguments.look_again`).
+As in TP-SRL, skills get the coordinates at which objects stood when the episode began, and the goals. Navigating to a
+drawer or fridge means navigating to the object in it, which stood there or was placed there, or to its handle where
+Navigate learned that (`to_handle`). To plan again is to look again: from then on the coordinates are those of that
+moment (`StepArguments.look_again`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.belief import Belief
 from planner.predicates import Symbols, in_
 from planner.rules import Rules, Step
 from rearrange.home.apartments.containers import inside, inside_at
@@ -23,19 +23,16 @@ from rearrange.home.episodes.scene_check import receptacle_under
 from rearrange.home.simulation.simulator_interface import Simulator
 from skills.arguments import SkillArguments
 from skills.navigate import Navigate
-from skills.skill import can_start
-
-if TYPE_CHECKING:
-    from planner.belief import Belief
-    from skills.skill import Skill
+from skills.skill import Skill, can_start
 
 _GAPS_M, _DIRECTIONS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.2), 16  # from a thing before which no skill would start
 
 
 class StepArguments:
-    """Hands out arguments in one episode, which has just been loaded into `sim`. `shadow`: a second simulator, in which
-    is looked for where skills would start. `belief`: what is known of objects, drawers and doors, in place of the simulator's
-    state.
+    """Hands out arguments in one episode, which has just been loaded into `sim`.
+
+    shadow: a second simulator, in which start poses of skills are searched. belief: source of object positions and
+    openings instead of the simulator's state.
     """
 
     def __init__(self, sim: Simulator, shadow: Simulator, symbols: Symbols, rules: Rules,
@@ -55,7 +52,7 @@ class StepArguments:
         self._openings = {joint: sim.joint_position(joint) for joint in sim.home.handles}
 
     def give(self, skill: Skill, step: Step) -> bool:
-        """Start `skill` on what `step` is about; True for navigate when it is known where the next one would start."""
+        """Start `skill` on the thing of `step`. True for navigate when it is known where the next skill would start."""
         sim, args = self.sim, step.operator.args
         sim.want()
         if isinstance(skill, Navigate):
@@ -68,7 +65,7 @@ class StepArguments:
         return False
 
     def _about(self, target: int, goal: str | None) -> SkillArguments:
-        """What is told of an object; its goal is that of the episode unless another is named."""
+        """Arguments about an object; its goal is that of the episode unless another is named."""
         pose = self.episode.targets[target] if goal is None else self.symbols.goals[goal]
         return SkillArguments(target, position=self.start_of(target), goal=pose)
 
@@ -102,8 +99,10 @@ class StepArguments:
         return known
 
     def start_of(self, target: int) -> tuple[float, float, float]:
-        """The coordinates that skills are given for an object: where it stood when the episode began, or when it was
-        looked for again; with `follow_drawer` as far out as the drawer is in which it lay. With a belief, what that says.
+        """The coordinates that skills are given for an object: those of the belief if there is one.
+
+        Else where it stood when the episode began, or at the last `look_again`; with `follow_drawer` it moves with its
+        drawer.
         """
         if self._belief is not None:
             return tuple(self._belief.object_position(target))
@@ -112,9 +111,7 @@ class StepArguments:
         return moved_with_drawer(self.sim, self._openings, self._starts[target])
 
     def _point_at(self, container: str, content: int | None) -> tuple[float, ...]:
-        """The coordinates that Navigate is given for a drawer or fridge: those of the object in it, if it stood there or
-        its goal is there; else the handle's.
-        """
+        """Coordinates of a container for Navigate: those of the object that is or belongs in it, else its handle."""
         world, joint = self._world, self.symbols.joints[container]
         if content is not None:
             stood, opening = self._starts[content], self._openings.get(joint, 0.0)
@@ -129,13 +126,11 @@ class StepArguments:
 
     def _inside(self, container: str) -> int | None:
         """The first of the objects that is in a drawer or fridge."""
-        inside = (index for name, index in self.symbols.objects.items() if in_(self._world, self.symbols, name, container))
-        return next(inside, None)
+        return next((index for name, index in self.symbols.objects.items()
+                     if in_(self._world, self.symbols, name, container)), None)
 
     def _find_goal_pose(self, skill: Navigate, arguments: SkillArguments, thing: str) -> tuple[bool, bool]:
-        """Let Navigate know the pose at which the next skill would start, from where things are. Whether it has one to drive to,
-        and whether that skill would start there.
-        """
+        """Give Navigate a goal pose. Whether it has one, and whether the next skill would start there."""
         sim, shadow, target = self.sim, self.shadow, arguments.target
         shadow.reset(sim.episode)
         shadow.copy_state(sim)
@@ -152,9 +147,7 @@ class StepArguments:
         return True, True
 
     def _go_near(self, skill: Navigate, point: Sequence[float]) -> bool:
-        """Let Navigate drive to the nearest place from which the robot faces a point, where no skill would start; False when
-        there is none.
-        """
+        """Let Navigate drive to the nearest place from which the robot faces a point; False when there is none."""
         shadow, held = self.shadow, skill.arguments.placed
         for gap in _GAPS_M:
             for k in range(_DIRECTIONS):

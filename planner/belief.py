@@ -1,29 +1,27 @@
-"""What a robot knows of the world while it carries out a plan: the coordinates that it was told when the episode began, its own
-body, and what its head camera has seen since.
+"""What a robot knows of the world while it carries out a plan: the coordinates that it was told when the episode began,
+its own body, and what its head camera has seen since.
 
-A `Belief` answers what the planner asks of a simulator (`planner.predicates`), so that plans, effects and the coordinates that
-skills are told come from it. It reaches the world through `Eyes` alone: joint angles and odometry, whether the suction holds
-something, and a perfect detector, that is, whose each pixel of the depth image is. Poses of objects and openings of drawers and
-doors are worked out from those pixels (`planner.detector`), from the hand that holds a thing, and from nothing else.
+A `Belief` answers what the planner asks of a simulator (`planner.predicates`), so that plans, effects and the
+coordinates for skills come from it. It reaches the world through `Eyes` alone: joint angles, odometry, whether the
+suction holds something, and a perfect detector, which says to which thing each pixel of the depth image belongs. Poses
+of objects and openings of drawers and doors follow from those pixels (`planner.detector`) and from the hand that holds
+a thing, and from nothing else.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.detector import Sighting, fit_opening, looks_through, opening_at, sight
 from planner.spa.senses import Senses
 from rearrange.home.apartments.containers import inside_at
-from rearrange.home.simulation.simulator_interface import FIRST_JOINT, STEP_S
-
-if TYPE_CHECKING:
-    from rearrange.home.apartments.episodes import Episode
-    from rearrange.home.apartments.layouts import Layout
-    from rearrange.home.simulation.simulator_interface import Simulator
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.apartments.layouts import Layout
+from rearrange.home.apartments.parts import Body
+from rearrange.home.simulation.simulator_interface import FIRST_JOINT, STEP_S, Simulator
 
 LOOK_EVERY = 5  # steps
 IMAGE_SIZE = 128  # pixels of the detector's image
@@ -32,9 +30,9 @@ _SAME_PLACE_M = 0.08  # two sightings this near are of a thing that did not move
 _POORER = 0.6  # a sighting of less than this share of the largest surface seen does not replace a better one
 _IN_HAND_M = 0.20  # from the cup to the middle of what it holds, at most
 _NOT_IN_HAND_M = 0.35
-_FLOOR_M = 0.05  # height at which something is looked for that is not where it was
-_SURE = 3  # looks, one after another, before the hand is believed to hold something else, or a place to be empty
-_NEAR_M = 1.2  # from the base: what it, or its arm, may have moved
+_FLOOR_M = 0.05  # assumed height of a thing that is not where it was
+_SURE = 3  # looks, one after another, before the hand is believed to hold another thing, or a place to be empty
+_NEAR_M = 1.2  # from the base: base or arm may have moved what is nearer
 
 
 class Eyes(Senses):
@@ -70,8 +68,9 @@ class _Thing:
 
 @dataclass
 class Belief:
-    """What is known in one episode. least_pixels: what the detector recognises; noise_m: standard deviation of the error that is
-    added to each coordinate that it gives.
+    """What is known in one episode.
+
+    least_pixels: of a thing that the detector recognises. noise_m: standard deviation of the error of each coordinate.
     """
 
     eyes: Eyes
@@ -86,8 +85,9 @@ class Belief:
     held: int | None = None
     held_handle: str | None = None
     steps: int = 0
-    speeds: dict[str, float] = field(default_factory=dict)  # of drawers (m/s) and doors (rad/s), when they were last seen or felt
-    _noted: dict[str, int] = field(default_factory=dict)  # the step of that
+    # Speeds of drawers (m/s) and doors (rad/s) when they were last seen or felt, and the step of that.
+    speeds: dict[str, float] = field(default_factory=dict)
+    _noted: dict[str, int] = field(default_factory=dict)
     _wanted: int | str | None = None  # the object, or the handle, that the running skill is about to take
     _doubts: dict[int | None, int] = field(default_factory=dict)  # looks in which the hand held this instead
 
@@ -118,7 +118,7 @@ class Belief:
         return self.openings[name]
 
     def joint_velocity(self, name: str) -> float:
-        """How fast a drawer (m/s) or door (rad/s) is believed to move; 0 of one that was not seen or felt in the last looks."""
+        """How fast a drawer (m/s) or door (rad/s) is believed to move; 0 if not seen or felt in the last look."""
         return self.speeds.get(name, 0.0) if self.steps - self._noted.get(name, 0) <= LOOK_EVERY else 0.0
 
     def handle_position(self, name: str) -> tuple[float, float, float]:
@@ -141,7 +141,7 @@ class Belief:
     # ------------------------------------------------------------------ what changes it
 
     def intend(self, thing: int | str | None) -> None:
-        """Say which object or handle the suction takes next, if it takes something."""
+        """Note which object or handle the suction is about to take."""
         self._wanted = thing
 
     def step(self) -> None:
@@ -168,7 +168,8 @@ class Belief:
         lowest = FIRST_JOINT - len(self.handles)
         enough = np.bincount(owners - lowest) >= self.least_pixels  # by owner, the least first
         recognised = [owner + lowest for owner in np.flatnonzero(enough).tolist()]
-        seen = {index: sight(depth, owners, index, self.episode.objects[index], pose) for index in recognised if index >= 0}
+        seen = {index: sight(depth, owners, index, self.episode.objects[index], pose)
+                for index in recognised if index >= 0}
         if self.is_holding and self.held_handle is None:
             self._check_hand(seen, hand)
         for k, name in enumerate(self.handles):
@@ -204,7 +205,7 @@ class Belief:
         return tuple(float(a + b) for a, b in zip(position, noise))
 
     def _check_hand(self, seen: dict[int, Sighting], hand: tuple[float, float, float]) -> None:
-        """Whether the hand holds what it was to take: the detector sees which object hangs there."""
+        """Correct what the hand holds: the detector sees which object hangs there."""
         if self.held in seen and math.dist(seen[self.held].position, hand) < _NOT_IN_HAND_M:
             self._doubts = {}
             return
@@ -239,5 +240,5 @@ class Belief:
                 x, y, z = thing.position
                 thing.position = (x + x1 - x0, y + y1 - y0, z)
 
-    def _body(self, name: str):
+    def _body(self, name: str) -> Body:
         return next(body for body in self.home.layout.bodies if body.name == name)

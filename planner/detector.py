@@ -1,8 +1,8 @@
-"""What can be worked out from an image in which each pixel says how far it is and whose it is: places of objects, openings of
-drawers and doors, and places that are empty.
+"""A perfect detector: positions of objects, openings of drawers and doors, and empty places, from a depth image in
+which the owner of each pixel is known.
 
-Depth images are flat, one row after another, in metres along the camera's axis; poses and points are in the world frame, which
-is that of the robot's odometry.
+Depth images are flat, one row after another, in metres along the camera's axis. Poses and points are in the world
+frame, which is that of the robot's odometry.
 """
 
 from __future__ import annotations
@@ -10,19 +10,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rearrange.home.apartments.objects import OBJECTS
-from rearrange.home.geometry import to_frame
+from rearrange.home.apartments.parts import Body
+from rearrange.home.geometry import PlanePose, to_frame, wrap_angle
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.cameras import camera_points, mounting, to_world
 from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
-
-if TYPE_CHECKING:
-    from rearrange.home.apartments.parts import Body
-    from rearrange.home.geometry import PlanePose
 
 _GRID = 61  # openings that are tried
 _MOST_POINTS = 80  # of a drawer or door
@@ -41,10 +37,17 @@ class Sighting:
 
 
 def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_pose: PlanePose) -> Sighting:
-    """Where the object `index` of kind `name` is, of which some pixels are seen.
+    """Where an object is, of which some pixels are seen.
 
-    Across the line of sight and upwards it lies in the middle of what is seen; along the line of sight, behind the nearest point
-    by as much as the kind is thick.
+    Across the line of sight and upwards it lies in the middle of what is seen. Along the line of sight it lies behind
+    the nearest point by half the thickness of its kind.
+
+    Args:
+        depth_m: (pixels,), along the camera's axis.
+        owners: (pixels,), index of the object to which each pixel belongs.
+        index: of the object in the episode.
+        name: of its kind.
+        base_pose: (x, y, yaw), world frame.
     """
     which = np.flatnonzero(owners == index)
     points = to_world(camera_points(depth_m, which), base_pose)
@@ -66,7 +69,8 @@ def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_p
 def looks_through(depth_m: np.ndarray, points: np.ndarray, base_pose: PlanePose) -> np.ndarray:
     """Which of the points (n, 3) the camera looks at and sees what is behind them: (n,) bool."""
     x, y = to_frame(points[:, 0], points[:, 1], base_pose)
-    right, down, away = mounting("head")[:3] @ (np.stack([x, y, points[:, 2]]) - np.array(HEAD_CAMERA_POSITION_M)[:, None])
+    local = np.stack([x, y, points[:, 2]]) - np.array(HEAD_CAMERA_POSITION_M)[:, None]
+    right, down, away = mounting("head")[:3] @ local
     size = math.isqrt(len(depth_m))
     slope = math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2))
     image, found = depth_m.reshape(size, size), np.zeros(len(points), bool)
@@ -79,7 +83,14 @@ def looks_through(depth_m: np.ndarray, points: np.ndarray, base_pose: PlanePose)
 
 
 def fit_opening(body: Body, depth_m: np.ndarray, which: np.ndarray, base_pose: PlanePose, before: float) -> float:
-    """How far a drawer or door stands open whose pixels are `which`: as before if that explains them, else what does best."""
+    """How far a drawer or door stands open: as before if that explains its pixels, else what explains them best.
+
+    Args:
+        depth_m: (pixels,), along the camera's axis.
+        which: (pixels,) bool, those of the drawer or door.
+        base_pose: (x, y, yaw), world frame.
+        before: the opening (m, rad) that was believed.
+    """
     pixels = np.flatnonzero(which)
     points = to_world(camera_points(depth_m, pixels[::max(1, len(pixels) // _MOST_POINTS)]), base_pose)
     if _misfit(body, before, points) < _GOOD_FIT_M:
@@ -100,15 +111,14 @@ def _misfit(body: Body, opening: float, points: np.ndarray) -> float:
 
 @lru_cache(maxsize=256)
 def _boxes(body: Body) -> np.ndarray:
-    """The boxes around the solid parts of a drawer or door in its own frame, (n, 7): middle (m), yaw (rad), half size (m)."""
-    return np.array([(*part.center_m, part.yaw_rad, *part.half_extent_m) for part in body.parts if part.solid], float).reshape(-1, 7)
+    """Boxes (n, 7) around the solid parts of a drawer or door in its own frame: middle, yaw (rad), half size (m)."""
+    boxes = [(*part.center_m, part.yaw_rad, *part.half_extent_m) for part in body.parts if part.solid]
+    return np.array(boxes, float).reshape(-1, 7)
 
 
 @njit(cache=True, nogil=True)
 def _mean_distance(points, boxes, x, y, yaw, z):
-    """Mean distance of points (n, 3) from the surface of the nearest of the boxes of a body that stands at (x, y, z), turned by
-    yaw.
-    """
+    """Mean distance of points (n, 3) from the nearest box of a body that stands at (x, y, z), turned by yaw."""
     cos, sin = math.cos(yaw), math.sin(yaw)
     total = 0.0
     for i in range(len(points)):
@@ -133,4 +143,4 @@ def opening_at(body: Body, hand: tuple[float, float, float]) -> float:
     if body.joint == "slide":
         return float(min(max(x - handle[0], low), high))
     turned = body.hinge_sign * (math.atan2(y, x) - math.atan2(handle[1], handle[0]))
-    return float(min(max((turned + math.pi) % (2 * math.pi) - math.pi, low), high))
+    return float(min(max(wrap_angle(turned), low), high))

@@ -1,7 +1,7 @@
 """TP-SRL: a plan carried out by skills, one after another, in one running scenario.
 
-A skill is run by a policy, whose action is asked for from outside so that many episodes can share a batch, or by its
-scripted expert. `Executor.request` says what is needed next; `Executor.advance` takes it and makes one step.
+A skill is run by its scripted expert, or by a policy outside, so that many episodes can share a batch.
+`Executor.request` holds the observation for the policy; `Executor.advance` takes its action and makes one step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,26 +29,23 @@ from rearrange.home.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
 from rearrange.home.simulation.observations import OF_MAP, Observation, shown, takes_images, wording
 from rearrange.home.simulation.simulator_interface import STEP_S
 from skills.experts.motion import servo
-from skills.skill import distance_to_rest
-
-if TYPE_CHECKING:
-    from skills.skill import Skill
+from skills.skill import Skill, distance_to_rest
 
 RETREAT_M_S = 0.6
 SCAN_RAD_S = 1.0
 LIFT_M = 0.01  # of the hand in a step
-_LIFTED_M, _LIFT_STEPS = 0.02, 25  # as near as that is there; it takes no more steps
-_RETREAT_HELD_UP = (8, 0.02)  # a retreat that comes on by less (m) in so many steps is over
-_DRIVE_HELD_UP = (60, 0.05, 0.15)  # a drive that comes on by less (m, rad) in so many steps
-_PUT_OFF_AFTER = 2  # failures of the steps about an object
+_LIFTED_M, _LIFT_STEPS = 0.02, 25  # stop lifting this near to the goal, or after so many steps
+_RETREAT_HELD_UP = (8, 0.02)  # stop retreating after 8 steps with less than 2 cm of progress
+_DRIVE_HELD_UP = (60, 0.05, 0.15)  # a drive is held up after 60 steps with less than 5 cm and 0.15 rad of progress
+_PUT_OFF_AFTER = 2  # an object comes last after so many failures of its steps
 _SHUT = 0.005  # m or rad: a drawer or door that is not farther open counts as shut in a recorded state
-_AT_HOME_RAD = 1e-6  # motors' targets that have been led there are nearer
+_AT_HOME_RAD = 1e-6  # the targets of the motors are at home when they are nearer to it than this
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a policy has to decide next. `first`: the skill has just begun, so recurrent state and previous action are
-    to be forgotten.
+    """What a policy has to decide next. `first`: the skill has just begun, so the policy forgets its recurrent state
+    and its previous action.
     """
 
     skill: str
@@ -65,7 +61,7 @@ class Record:
     operator: str
     skill: str
     steps: int = 0
-    ended: str = "running"  # done, time_limit, of navigate also held_up, lost or seen, or what ended the episode
+    ended: str = "running"  # done, time_limit, of navigate also held_up, lost or seen, or the end of the episode
     effects_hold: bool | None = None  # measured when it ended
     goal_distance_m: float | None = None  # of navigate: where it handed over, relative to the start of the next skill
     goal_angle_rad: float | None = None
@@ -85,7 +81,13 @@ class Report:
     recoveries: int = 0
     never_held: tuple[Atom, ...] = ()  # of the goal, at any step
     metrics: dict[str, float] = field(default_factory=dict)
-    handoffs: list[Episode] = field(default_factory=list)  # the states in which manipulation skills began, where they are kept
+    handoffs: list[Episode] = field(default_factory=list)  # states in which manipulation skills began, if recorded
+
+
+def reason_of_end(metrics: Mapping[str, float]) -> str:
+    """How an episode ended: success, or the name of the failure."""
+    failed = (name.removeprefix("failure/") for name, value in metrics.items() if name.startswith("failure/") and value)
+    return next(failed, "success")
 
 
 class Executor:
@@ -93,12 +95,13 @@ class Executor:
 
     skills: the skills that the plan may use, each with the configuration that it was trained with. experts: name of a
     skill -> class of the scripted expert that runs it instead of a policy. depth_sizes: pixels of the image that each
-    policy sees. seen: what each sees beside the observations of its skill (`rearrange.home.settings.environment.SEEN`), and the pixels of
+    policy sees. records_handoffs: keep the states in which manipulation skills begin. seen: name of a skill -> what its
+    policy sees beside the observations of the skill (`rearrange.home.settings.environment.SEEN`), and the pixels of
     these images.
     """
 
     instruction = ""
-    """What the step that is carried out, or was last, is to do, in words."""
+    """The present step, or the last one, in words."""
 
     def __init__(self, env: ScenarioEnv, skills: Mapping[str, Skill], experts: Mapping[str, type] | None = None,
                  rules: Rules = Rules(), depth_sizes: Mapping[str, int] | None = None, records_handoffs: bool = False,
@@ -121,17 +124,18 @@ class Executor:
         self.episode = self.env.episode
         self.belief = None
         if rules.knowledge == "seen":
-            self.belief = Belief.begin(self.sim, rules.detector_pixels, rules.detector_noise_m, np.random.default_rng([seed, 2]))
-        self.world = self.env.scene.known = self.belief or self.sim  # what decisions are taken on, and what policies are shown of doors
+            rng = np.random.default_rng([seed, 2])
+            self.belief = Belief.begin(self.sim, rules.detector_pixels, rules.detector_noise_m, rng)
+        # Source of all decisions, and of the door and drawer readings of policies: belief or simulator.
+        self.world = self.env.scene.known = self.belief or self.sim
         found = plan(self.world, self.env.config.problem, rules.at_m)
         require_solved(found, self.episode.scene)
         self.report = Report(self.episode.id, self.episode.scene, found)
         self.symbols, self._goal = found.symbols, found.goal
         self._failures: Counter[str] = Counter()  # of steps, by operator and by object
         self._looked_at: set[str] = set()
-        # Start poses are looked for in a second simulator.
-        self._arguments = StepArguments(self.sim, self.sim.shadow(), self.symbols, rules, np.random.default_rng([seed, 1]),
-                                        self.belief)
+        self._arguments = StepArguments(
+            self.sim, self.sim.shadow(), self.symbols, rules, np.random.default_rng([seed, 1]), self.belief)
         self.steps = steps_of(found.steps, rules)
         for step in self.steps:
             if step.skill not in self.skills:
@@ -149,11 +153,11 @@ class Executor:
 
     @property
     def has_goal_pose(self) -> bool:
-        """Whether it is known, while navigating, where the next skill would start."""
+        """Whether it is known, while the robot navigates, where the next skill would start."""
         return self._has_goal
 
     def _begin_next(self) -> None:
-        """Take up the step `at` of the plan, or the wait before the end."""
+        """Begin the step `at` of the plan, or the wait before the end."""
         self._count, self._left_start, self._stopped, self._gave_room = 0, False, False, False
         self._driven = Progress(*_DRIVE_HELD_UP)
         if self.at >= len(self.steps) and self.rules.last_look:
@@ -197,7 +201,7 @@ class Executor:
         """The state of the simulator as an episode that begins with this step's skill."""
         sim, held = self.sim, self.sim.held
         # What is in the hand waits where it once stood, until the hand takes it.
-        poses = [self.episode.start_poses[i] if i == held else sim.object_pose(i) for i in range(len(self.episode.objects))]
+        poses = [pose if i == held else sim.object_pose(i) for i, pose in enumerate(self.episode.start_poses)]
         thing = step.operator.args[0]
         about = self.symbols.objects[thing] if thing in self.symbols.objects else self.symbols.joints[thing]
         most = {body.name: body.range_m_or_rad[1] for body in sim.home.layout.bodies}  # which contacts may push it past
@@ -215,7 +219,7 @@ class Executor:
         return None if where is None else math.dist(self.sim.base_pose[:2], where[:2])
 
     def _taken_by(self, step: Step) -> int | str | None:
-        """The object or handle that the suction is meant to take in a step."""
+        """The object or handle that the suction shall take in a step."""
         thing = step.operator.args[0]
         if step.skill == "pick":
             return self.symbols.objects[thing]
@@ -269,9 +273,7 @@ class Executor:
             self._ask(first=False)
 
     def _cut_short(self, forward: float) -> str | None:
-        """Why there is no need to drive on: what is carried to its goal was lost, what is to be looked at was seen, or something
-        holds the base up. `forward`: what it was told, -1 .. 1.
-        """
+        """Why the robot need not drive on, if so. `forward`: the last command of the base, -1 .. 1."""
         if self.rules.recovery != "replan":
             return None
         step = self.steps[self.at]
@@ -284,14 +286,15 @@ class Executor:
         return "held_up" if self.rules.retreat_m > 0.0 and self._driven.held_up else None
 
     def _retreat(self, lift_m: float, way: float = -1.0) -> None:
-        """Begin to withdraw, the hand upwards by `lift_m` first, then the base: `way` -1 backwards, 1 forwards."""
+        """Begin to withdraw: first lift the hand by `lift_m`, then drive, `way` -1 backwards, 1 forwards."""
         self._phase, self._count, self.request = "retreat", 0, None
         x, y, z = self.sim.ee_position
         self._lift_to = (x, y, z + lift_m) if lift_m else None
-        self._retreat_from, self._retreat_way, self._withdrawn = self.sim.base_pose[:2], way, Progress(*_RETREAT_HELD_UP)
+        self._retreat_from, self._retreat_way = self.sim.base_pose[:2], way
+        self._withdrawn = Progress(*_RETREAT_HELD_UP)
 
     def _advance_retreat(self, action: None) -> None:
-        """The hand straight up, then the base straight back, or ahead, by odometry, until far enough or held up by something."""
+        """Lift the hand, then drive straight until the odometry says far enough, or something holds the base up."""
         if self._lift_to is not None:
             return self._advance_lift()
         speed = self._retreat_way * min(RETREAT_M_S / self.sim.config.base_speed_m_s, 1.0)
@@ -306,7 +309,7 @@ class Executor:
             self._phase, self._count = "reset_arm", 0  # the arm hides nothing from the camera then
 
     def _advance_lift(self) -> None:
-        """The hand upwards, away from what stands beside it."""
+        """Lift the hand away from what stands beside it."""
         arm = servo(self.sim, np.array(self._lift_to), LIFT_M)
         if self._move(arm.tolist(), kept_grip(self.sim.is_holding), None):
             return
@@ -316,11 +319,13 @@ class Executor:
 
     def _advance_reset_arm(self, action: None) -> None:
         sim, rules = self.sim, self.rules
-        # The motors' targets are led back, not the joints, which they are ahead of: where they stand at the end, the arm goes.
-        if self._move(reset_arm_action(sim.arm_targets().tolist(), ARM_START_RAD, ARM_DELTA_RAD), kept_grip(sim.is_holding), None):
+        # This moves the targets of the motors, which are ahead of the joints: the arm follows to where they stop.
+        arm = reset_arm_action(sim.arm_targets().tolist(), ARM_START_RAD, ARM_DELTA_RAD)
+        if self._move(arm, kept_grip(sim.is_holding), None):
             return
         self._count += 1
-        arm_off, targets_off = (np.abs(angles - ARM_START_RAD).max() for angles in (sim.arm_positions(), sim.arm_targets()))
+        arm_off, targets_off = (np.abs(angles - ARM_START_RAD).max()
+                                for angles in (sim.arm_positions(), sim.arm_targets()))
         home = arm_off < rules.reset_arm_rad and targets_off < _AT_HOME_RAD
         if home or self._count >= rules.reset_arm_steps:
             if not home and rules.retreat_m > 0.0 and not self._gave_room:  # something is in its way
@@ -330,12 +335,13 @@ class Executor:
             self._begin_next() if ended is None else self._take_stock(*ended, arm_is_home=True)
 
     def _advance_scan(self, action: None) -> None:
-        """Turn around once in place, until the object that was to be looked at is seen."""
+        """Turn around once in place, until the object to look at is seen."""
         index = self.symbols.objects[self.steps[self.at].operator.args[0]]
         if self._move(None, kept_grip(self.sim.is_holding), [0.0, SCAN_RAD_S / self.sim.config.base_turn_rad_s]):
             return
         self._count += 1
-        if not self.belief.unsure(index) or self.belief.missing(index) or self._count * STEP_S * SCAN_RAD_S > 2 * math.pi:
+        around = self._count * STEP_S * SCAN_RAD_S > 2 * math.pi
+        if not self.belief.unsure(index) or self.belief.missing(index) or around:
             self.at += 1
             self._begin_next()
 
@@ -350,13 +356,11 @@ class Executor:
             self.belief.step()
         if terminated or truncated:
             self.report.metrics = info["metrics"]
-            failed = (name.removeprefix("failure/") for name, value in info["metrics"].items()
-                      if name.startswith("failure/") and value)
-            self._finish(next(failed, "success"))
+            self._finish(reason_of_end(info["metrics"]))
         return self.done
 
     def _in_words(self) -> str:
-        """What the step that begins is to do; in the same wording whenever the episode is run."""
+        """The task of the step that begins; in the same wording whenever the episode is run."""
         return wording(self._skill.instructions(self.sim), f"{self.episode.id}/{len(self.report.records)}")
 
     # ------------------------------------------------------------------ between steps
@@ -381,11 +385,11 @@ class Executor:
             self._take_stock(step, ended)
 
     def _holds_wrong_object(self, step: Step) -> bool:
-        """Something is in the hand that the step is not about."""
+        """The hand holds something else than the object of the step."""
         return self.world.is_holding and self.world.held != self._taken_by(step)
 
     def _take_stock(self, step: Step, ended: str, arm_is_home: bool = False) -> None:
-        """Decide what comes after a step that has ended, on what is known: the next one, recovery, or the end."""
+        """Decide from what is known what comes after a step that has ended: the next step, recovery, or the end."""
         if self._is_look(step) and ended != "seen" and self.belief.unsure(self.symbols.objects[step.operator.args[0]]):
             self._phase, self._count, self.request = "scan", 0, None
             return
@@ -393,7 +397,7 @@ class Executor:
         goes_on = ended == "done" or step.skill == "navigate" or (hold and self.rules.recovery != "none")
         held_up = ended == "held_up" and not self._failures[str(step.operator)]  # the next time it may be near enough
         if not hold or held_up:
-            self._failures.update({str(step.operator), *(arg for arg in step.operator.args if arg in self.symbols.objects)})
+            self._failures.update({str(step.operator), *(self.symbols.objects.keys() & step.operator.args)})
         if (hold and ended != "lost" and not held_up) or self._is_look(step) or not self._recover():
             if not goes_on:
                 return self._give_up(f"{step.skill}: time limit")
@@ -407,27 +411,25 @@ class Executor:
             self._begin_next()
 
     def _effects_hold(self, step: Step, world: World) -> bool:
-        """What the operator promises is true now, in the simulator or as it is believed. Where the robot is counts for navigate
-        alone.
-        """
-        def counts(atom: Atom) -> bool:
-            return atom[0] != "robot_free" and (step.skill == "navigate" or atom[0] != "robot_at")
+        """Whether the effects of the step are true in a world; where the robot is counts for navigate alone."""
+        def holding(atoms: frozenset[Atom]) -> list[bool]:
+            left_out = ("robot_free",) if step.skill == "navigate" else ("robot_free", "robot_at")
+            return [holds(world, self.symbols, atom, self.rules.at_m) for atom in atoms if atom[0] not in left_out]
 
-        operator = step.operator
-        return (all(holds(world, self.symbols, atom, self.rules.at_m) for atom in operator.add if counts(atom))
-                and not any(holds(world, self.symbols, atom, self.rules.at_m) for atom in operator.delete if counts(atom)))
+        return all(holding(step.operator.add)) and not any(holding(step.operator.delete))
 
     def _possible(self, step: Step) -> bool:
-        """The object that the step places is in the hand; no object is in a hand that has to be empty."""
+        """Whether the hand is as the step needs it: with the object to place, or empty where it has to be."""
         needed, held = needed_in_hand(step), self.world.held
         if needed is not None:
             return held == self.symbols.objects[needed]
         return ("hand_empty",) not in step.operator.preconditions or held is None
 
     def _recover(self) -> bool:
-        """Do the step again, or plan again from what is observed, when the rules say so and it was not too often; objects
-        are then where they are seen. A place that let go elsewhere, or a pick with another object in the hand, is not done
-        again: it would end at once.
+        """Do the step again, or plan again from what is observed, if the rules say so and it was not too often.
+
+        Objects are then where they are seen. A place that let go elsewhere, or a pick with another object in the hand,
+        is not done again: it would end at once.
         """
         again = self.rules.recovery in ("retry", "replan") and self.report.recoveries < self.rules.max_recoveries
         if not again or (self.rules.recovery == "retry" and not self._possible(self.steps[self.at])):
@@ -437,7 +439,7 @@ class Executor:
         return self.rules.recovery == "retry" or self._plan_again()
 
     def _plan_again(self) -> bool:
-        """A new plan from what is known; what has failed several times comes after the rest. False when there is none."""
+        """Make a new plan from what is known; False when there is none. Objects that failed several times come last."""
         held = self.world.held
         if self.rules.drop_wrong_object and self.world.is_holding and held not in self.symbols.objects.values():
             self._move(None, -1.0, None)
@@ -451,18 +453,19 @@ class Executor:
             found = plan(self.world, self.env.config.problem, self.rules.at_m, put_off)
             steps = steps_of(found.steps, self.rules)
             # A door that fell shut may need a skill that there is no policy for.
-            if (steps or not put_off) and found.result.outcome is Outcome.SOLVED and all(step.skill in self.skills for step in steps):
+            known = all(step.skill in self.skills for step in steps)
+            if (steps or not put_off) and found.result.outcome is Outcome.SOLVED and known:
                 self.report.plan, self.steps, self.at = found, steps, 0
                 self._looked_at.clear()
                 return True
         return False
 
     def _unmet(self) -> list[Atom]:
-        """What of the goal does not hold, as far as is known."""
+        """The atoms of the goal that do not hold, as far as is known."""
         return [atom for atom in self._goal if not holds(self.world, self.symbols, atom, self.rules.at_m)]
 
     def _check_goal(self) -> None:
-        """At the end of a plan: plan again for what does not hold, and look at what may have been disturbed."""
+        """At the end of a plan: plan again for what does not hold, or look at what may have been disturbed."""
         if self._unmet():
             if self.report.recoveries < self.rules.max_recoveries:
                 self.report.recoveries += 1

@@ -1,20 +1,16 @@
 """One policy for a whole scenario, without a plan: the monolithic baseline of Szot et al. 2021.
 
-It is run like a plan's skills are (`planner.execute.Executor`), as one step that lasts as long as the episode.
+It runs like the skills of a plan (`planner.execute.Executor`), as one step that lasts as long as the episode.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from planner.execute import Record, Report, Request
+from planner.execute import Record, Report, Request, reason_of_end
+from planner.rules import Step
 from planner.scenario_env import ScenarioEnv
-
-if TYPE_CHECKING:
-    from planner.rules import Step
-    from rearrange.home.apartments.episodes import Episode
+from rearrange.home.apartments.episodes import Episode
 
 NAME = "monolithic"
 
@@ -49,9 +45,7 @@ class WholeTask:
             self.request = Request(NAME, observation, False)
             return False
         self.report.metrics, self.request, self.done = info["metrics"], None, True
-        failed = (name.removeprefix("failure/") for name, value in info["metrics"].items()
-                  if name.startswith("failure/") and value)
-        self.report.end = next(failed, "success")
+        self.report.end = reason_of_end(info["metrics"])
         record.effects_hold = self.report.end == "success"
         record.ended = "done" if record.effects_hold else self.report.end
         return True

@@ -1,8 +1,8 @@
 """PDDL text to a grounded task, with pddlpy as parser and grounder.
 
-pddlpy 0.3.3 compares types by name alone, so that it has no object for `(either a b)` and leaves out a parameter of which there is
-none, and prints its complaints and goes on. So names and types are those that `pddl_check` read, and complaints are errors; what pddlpy
-would misread, `pddl_check` refuses first.
+pddlpy 0.3.3 compares types by name alone, so that it has no object for `(either a b)`, and it leaves out a parameter
+for which there is no object. It prints its complaints and goes on. So names and types are those that `pddl_check` read,
+complaints are errors, and `pddl_check` first refuses what pddlpy would misread.
 """
 
 from __future__ import annotations
@@ -55,19 +55,28 @@ class Task:
 
 def ground(problem: str, problem_path: str | Path, domain_path: Path = DOMAIN_FILE,
            known: Mapping[str, str] | None = None) -> Task:
-    """The task of a problem text; a text that cannot be understood raises UserError with file, line and what was
-    expected. `problem_path` is the file that the text comes from, for messages; `known`: name -> type of all the objects
-    that there are.
+    """The task of a problem text.
+
+    Args:
+        problem: PDDL text.
+        problem_path: the file that the text comes from, for messages.
+        known: name -> type of all the objects that there are.
+
+    Raises:
+        UserError: the text cannot be understood; it names file, line and what was expected.
     """
     declared, listener = _domain(domain_path)
     text = problem.lower()
     stated = Checker(str(problem_path)).problem(text, declared, known)
-    space = {name: {parameter: [each for each, kind in stated.objects.items() if kind in kinds] for parameter, kinds in parameters.items()}
-             for name, parameters in declared.actions.items()}
+    space = {name: {parameter: [thing for thing, kind in stated.objects.items() if kind in kinds]
+                    for parameter, kinds in parameters.items()} for name, parameters in declared.actions.items()}
     both = _Parsed(listener, _walk(text, str(problem_path), "problem", ProblemListener()), space)
-    operators = [_operator(grounded, list(parameters)) for name, parameters in declared.actions.items()
-                 for grounded in both.ground_operator(name)]
-    return Task(stated.name, stated.objects, _atoms(both.initialstate()), frozenset(stated.goal), tuple(operators))
+    operators = [Operator(grounded.operator_name, tuple(grounded.variable_list[parameter] for parameter in parameters),
+                          frozenset(grounded.precondition_pos), frozenset(grounded.effect_pos),
+                          frozenset(grounded.effect_neg))
+                 for name, parameters in declared.actions.items() for grounded in both.ground_operator(name)]
+    init = frozenset(tuple(atom.predicate) for atom in both.initialstate())
+    return Task(stated.name, stated.objects, init, frozenset(stated.goal), tuple(operators))
 
 
 def goal_atoms(problem: str, problem_path: str | Path, known: Mapping[str, str]) -> tuple[Atom, ...]:
@@ -85,9 +94,10 @@ def read_text(path: Path) -> str:
 
 
 class _Parsed(DomainProblem):
-    """pddlpy's DomainProblem from what was parsed already. space: of each action the objects that each parameter may be."""
+    """pddlpy's DomainProblem of texts that were parsed already. space: action -> parameter -> the objects it may be."""
 
-    def __init__(self, domain: DomainListener, problem: ProblemListener, space: dict[str, dict[str, list[str]]]) -> None:
+    def __init__(self, domain: DomainListener, problem: ProblemListener,
+                 space: dict[str, dict[str, list[str]]]) -> None:
         self.domain, self.problem, self.vargroundspace = domain, problem, space
 
 
@@ -118,14 +128,3 @@ def _walk(text: str, path: str, rule: str, listener: DomainListener | ProblemLis
         part.addErrorListener(_Complaint(path))
     ParseTreeWalker().walk(listener, getattr(parser, rule)())
     return listener
-
-
-def _operator(grounded, parameters: list[str]) -> Operator:
-    return Operator(grounded.operator_name, tuple(grounded.variable_list[p] for p in parameters),
-                    frozenset(grounded.precondition_pos), frozenset(grounded.effect_pos),
-                    frozenset(grounded.effect_neg))
-
-
-def _atoms(atoms) -> frozenset[Atom]:
-    """pddlpy's Atoms as tuples."""
-    return frozenset(tuple(atom.predicate) for atom in atoms)

@@ -1,7 +1,8 @@
-"""Is a PDDL text what the planner understands? The parser itself accepts a lot that it then quietly misreads.
+"""Checks whether the planner understands a PDDL text. The parser itself accepts a lot that it then quietly misreads.
 
-Understood is STRIPS with leaf types and `(either a b)`: conjunctions of atoms, negation in effects only. Everything else, and
-everything that refers to something undeclared, is refused with file, line and what was expected instead.
+The planner understands STRIPS with leaf types and `(either a b)`: conjunctions of atoms, negation in effects only.
+Everything else, and everything that refers to something undeclared, is refused with file, line and what was expected
+instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rearrange.home.errors import UserError
 _TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+|\n")
 _NO_STRIPS = ("or", "not", "imply", "forall", "exists", "when", "=")
 _OF_PDDL = ("object", "either", "number")  # names of types that mean something of their own; every type is an object
+_OPTIONAL = (":requirements", ":constants")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*$")
 _DEEPEST = 50  # lists inside one another; reading goes as deep
 
@@ -40,22 +42,21 @@ class Node:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a domain declares: its name, types, predicates with the types that each argument may have, constants, and actions with the
-    types that each parameter may have."""
+    """What a domain declares."""
 
     name: str
     types: frozenset[str]
-    predicates: dict[str, tuple[frozenset[str], ...]]
-    constants: dict[str, str]
-    actions: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
+    predicates: dict[str, tuple[frozenset[str], ...]]  # name -> the types that each argument may have
+    constants: dict[str, str]  # name -> type
+    actions: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)  # name -> parameter -> types
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What a problem says: its name, the type of each object, constants of the domain first, and the facts of its goal."""
+    """What a problem says."""
 
     name: str
-    objects: dict[str, str]
+    objects: dict[str, str]  # name -> type; the constants of the domain come first
     goal: tuple[tuple[str, ...], ...]
 
 
@@ -102,7 +103,10 @@ class Checker:
         return root.items[0]
 
     def sections(self, text: str, kind: str, known: Sequence[str]) -> tuple[str, dict[str, list[Node]]]:
-        """Name of a (define (`kind` name) ...), and its sections by their heads, all of which are `known`."""
+        """Name of a (define (`kind` name) ...), and its sections by their heads.
+
+        All heads are among `known`, and all of these but the optional ones are there.
+        """
         root = self.read(text)
         if root.head != "define":
             self.fail(root.line, f"(define ({kind} name) ...)", root)
@@ -116,6 +120,9 @@ class Checker:
             if node.head in found and node.head != ":action":
                 self.fail(node.line, f"({node.head} ...) once", "a second one")
             found.setdefault(node.head, []).append(node)
+        for name in known:
+            if name not in found and name not in _OPTIONAL:
+                self.fail(1, f"a section ({name} ...)", "none")
         return title.items[1].word, found
 
     # ------------------------------------------------------------------ files
@@ -124,10 +131,7 @@ class Checker:
         """Check a domain; return what it declares."""
         known = (":requirements", ":types", ":constants", ":predicates", ":action")
         name, sections = self.sections(text, "domain", known)
-        for required in (":types", ":predicates", ":action"):
-            if required not in sections:
-                self.fail(1, f"a section ({required} ...)", "none")
-        types = frozenset(self._words(sections[":types"][0].items[1:], "a type without a parent, which is not called object"))
+        types = self._types(sections[":types"][0].items[1:])
         constants = self._typed_names(sections[":constants"][0].items[1:], types) if ":constants" in sections else {}
         predicates = {}
         for node in sections[":predicates"][0].items[1:]:
@@ -147,14 +151,13 @@ class Checker:
 
     def problem(self, text: str, domain: Declared, known: Mapping[str, str] | None = None) -> Stated:
         """Check a problem of a domain, whose objects have to be among `known` (name -> type) if it is given."""
-        name, sections = self.sections(text, "problem", (":domain", ":requirements", ":objects", ":init", ":goal"))
-        for required in (":domain", ":objects", ":init", ":goal"):
-            if required not in sections:
-                self.fail(1, f"a section ({required} ...)", "none")
+        known_sections = (":domain", ":requirements", ":objects", ":init", ":goal")
+        name, sections = self.sections(text, "problem", known_sections)
         named = sections[":domain"][0]
         if len(named.items) != 2 or named.items[1].word != domain.name:
             self.fail(named.line, f"(:domain {domain.name})", named)
-        objects = domain.constants | self._typed_names(sections[":objects"][0].items[1:], domain.types, known, domain.constants)
+        listed = sections[":objects"][0].items[1:]
+        objects = domain.constants | self._typed_names(listed, domain.types, known, domain.constants)
         scope = {name: frozenset([kind]) for name, kind in objects.items()}
         for node in sections[":init"][0].items[1:]:
             self._atom(node, domain, scope, "a fact (predicate object ...)")
@@ -220,15 +223,15 @@ class Checker:
                 what = " or ".join(sorted(allowed))
                 self.fail(item.line, f"a {what} in {node}", f"{item}, a {' or '.join(sorted(scope[item.word]))}")
 
-    def _words(self, nodes: list[Node], expected: str) -> Iterator[str]:
-        seen: set[str] = set()
+    def _types(self, nodes: list[Node]) -> frozenset[str]:
+        types: set[str] = set()
         for node in nodes:
             if node.word is None or node.word in _OF_PDDL or not _NAME.match(node.word):
-                self.fail(node.line, expected, node)
-            if node.word in seen:
+                self.fail(node.line, "a type without a parent, which is not called object", node)
+            if node.word in types:
                 self.fail(node.line, "every type once", f"a second {node.word}")
-            seen.add(node.word)
-            yield node.word
+            types.add(node.word)
+        return frozenset(types)
 
     def _typed_names(self, nodes: list[Node], types: frozenset[str], known: Mapping[str, str] | None = None,
                      taken: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
@@ -272,5 +275,6 @@ class Checker:
             waiting.append(node)
             i += 1
         if waiting:
-            self.fail(nodes[-1].line, f"a type after {waiting[-1].word}: name - type, of {', '.join(sorted(types))}", "none")
+            known = ", ".join(sorted(types))
+            self.fail(nodes[-1].line, f"a type after {waiting[-1].word}: name - type, of {known}", "none")
         return result

@@ -15,10 +15,9 @@ from planner.pddl import Atom
 from planner.rules import AT_M
 from rearrange.home.apartments.containers import Openings, inside
 from rearrange.home.apartments.episodes import Episode, Pose
+from skills.navigate import CLOSED_BELOW, OPENED_ABOVE
 
 ROBOT_AT_M = 2.0  # between the base and a thing, along the floor
-OPENED = {"cabinet": 0.35, "fridge": 1.07}  # farther than this (m, rad)
-CLOSED = 0.15  # nearer to shut than this (m or rad)
 
 
 class World(Openings, Protocol):
@@ -96,12 +95,12 @@ def hand_empty(sim: World, symbols: Symbols) -> bool:
 
 def opened(sim: World, symbols: Symbols, container: str) -> bool:
     """The drawer or the fridge door stands open far enough to reach in."""
-    return sim.joint_position(symbols.joints[container]) > OPENED[symbols.types[container]]
+    return sim.joint_position(symbols.joints[container]) > OPENED_ABOVE[symbols.types[container]]
 
 
 def closed(sim: World, symbols: Symbols, container: str) -> bool:
     """The drawer or the fridge door is shut, or nearly."""
-    return abs(sim.joint_position(symbols.joints[container])) < CLOSED
+    return abs(sim.joint_position(symbols.joints[container])) < CLOSED_BELOW
 
 
 def robot_at(sim: World, symbols: Symbols, thing: str) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a base that is driven comes on, by odometry: what holds it up is often too low, or too near, for the head camera."""
+"""Whether a base makes progress, by odometry: an obstacle is often too low, or too near, for the head camera."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rearrange.home.geometry import PlanePose, wrap_angle
 
 
 class Progress:
-    """The last `steps` steps of a drive, in which a base that is not held up moves by `least_m` or turns by `least_rad`."""
+    """The last `steps` steps of a drive. It is held up unless it moves by `least_m` or turns by `least_rad`."""
 
     def __init__(self, steps: int, least_m: float, least_rad: float = math.inf) -> None:
         self._poses: deque[PlanePose] = deque(maxlen=steps + 1)
@@ -17,7 +17,7 @@ class Progress:
         self._least_m, self._least_rad = least_m, least_rad
 
     def step(self, pose: PlanePose, forward: float) -> None:
-        """Take in where the base is after one more step, and what it was told: -1 backwards .. 1 forwards."""
+        """Note where the base is after one more step, and its command: -1 backwards .. 1 forwards."""
         self._poses.append(pose)
         self._commands.append(forward)
 
@@ -30,5 +30,5 @@ class Progress:
 
     @property
     def way_out(self) -> float:
-        """Where there is room: -1 behind, 1 ahead, against the way that it was driven."""
+        """The direction opposite to the drive, where there is room: -1 backwards, 1 forwards."""
         return 1.0 if sum(self._commands) < 0.0 else -1.0

@@ -1,7 +1,7 @@
-"""How skills are run one after another, where that differs from how they were trained.
+"""How skills run one after another, where that differs from how they were trained.
 
-Rules after TP-SRL (Szot et al. 2021; habitat-lab's hierarchical policy) and VER (Wijmans et al. 2022, appendix B). What
-is decided from a state is a function of that state alone.
+The rules are those of TP-SRL (Szot et al. 2021; habitat-lab's hierarchical policy) and VER (Wijmans et al. 2022,
+appendix B). Decisions about a state depend on that state alone.
 """
 
 from __future__ import annotations
@@ -47,22 +47,28 @@ class Rules:
     reset_arm_steps: int = setting(50, "at most", above=0)
     reset_arm_rad: float = setting(0.05, "largest joint error that counts as there", above=0)
     recovery: str = setting(
-        "none", "beyond the paper: what becomes of a skill that failed, or was late", choices=("none", "hand_over", "retry", "replan"))
+        "none", "beyond the paper: what becomes of a skill that failed, or was late",
+        choices=("none", "hand_over", "retry", "replan"))
     max_recoveries: int = setting(5, "in an episode", at_least=0)
     drop_wrong_object: bool = setting(False, "beyond the paper: let go of what was not meant to be picked")
     follow_drawer: bool = setting(False, "beyond the paper: coordinates of what lies in a drawer move with it")
     knowledge: str = setting(
-        "state", "what recovery looks at: the simulator's state, or the robot's own body and what its head camera has seen",
+        "state",
+        "what recovery looks at: the simulator's state, or the robot's own body and what its head camera has seen",
         choices=("state", "seen"))
     at_m: float = setting(
-        AT_M, "how near to its goal an object has to be for a plan; success is reported for 0.30 and 0.15 m", above=0, at_most=1)
+        AT_M, "how near to its goal an object has to be for a plan; success is reported for 0.30 and 0.15 m",
+        above=0, at_most=1)
     retreat_m: float = setting(
-        0.0, "beyond the paper: the base backs off so far, the arm held, before the arm is led home, and where something holds it up", at_least=0, at_most=2)
+        0.0, "beyond the paper: the base backs off so far, the arm held, before the arm is led home, and where "
+        "something holds it up", at_least=0, at_most=2)
     lift_m: float = setting(
-        0.0, "beyond the paper: before that the hand goes straight up, away from what stands beside it", at_least=0, at_most=0.5)
+        0.0, "beyond the paper: before that the hand goes straight up, away from what stands beside it",
+        at_least=0, at_most=0.5)
     retreat_after: tuple[str, ...] = setting(("pick", "place"), "the skills after which it does", choices=OTHERS)
     last_look: bool = setting(
-        False, "beyond the paper: before the stop, plan again for what is not done, and drive to see what may have been disturbed")
+        False, "beyond the paper: before the stop, plan again for what is not done, and drive to see what may have "
+        "been disturbed")
     look_steps: int = setting(
         300, "of last_look: steps of the way to one goal, at most; none is begun when fewer are left", above=0)
     actions: str = setting(
@@ -79,20 +85,23 @@ class Rules:
         if unknown:
             raise UserError(f"max_steps.{unknown[0]}: there is no such skill; skills are {', '.join(SKILL_NAMES)}.")
         object.__setattr__(self, "retreat_after", tuple(self.retreat_after))
-        object.__setattr__(self, "max_steps", {name: each.default for name, each in _STEPS.items()} | dict(self.max_steps))
+        steps = {name: each.default for name, each in _STEPS.items()} | dict(self.max_steps)
+        object.__setattr__(self, "max_steps", steps)
         check(self)
 
     @property
     def beyond_paper(self) -> list[str]:
         """The rules that are not those of the paper's deployment, as they are typed: `recovery=retry`."""
-        ours, paper = _as_typed(self), _as_typed(Rules())
-        return [f"{name}={'null' if value is None else str(value).lower()}" for name, value in ours.items() if value != paper[name]]
+        paper = _as_typed(Rules())
+        return [f"{name}={'null' if value is None else str(value).lower()}"
+                for name, value in _as_typed(self).items() if value != paper[name]]
 
 
 def _as_typed(rules: Rules) -> dict[str, object]:
     """The rules by the names under which they are typed, but for `navigate`, which the agent decides."""
-    found = {each.name: getattr(rules, each.name) for each in fields(rules) if each.name not in ("navigate", "max_steps")}
-    return found | {f"max_steps.{skill}": steps for skill, steps in rules.max_steps.items()}
+    given = {each.name: getattr(rules, each.name) for each in fields(rules)}
+    del given["navigate"]
+    return given | {f"max_steps.{skill}": steps for skill, steps in given.pop("max_steps").items()}
 
 
 @dataclass(frozen=True)
@@ -137,8 +146,13 @@ def steps_of(plan: Sequence[Operator], rules: Rules) -> list[Step]:
 
 def is_over(skill: str, rules: Rules, *, holding: bool, rest_distance_m: float, left_start: bool,
             stopped: bool) -> bool:
-    """Whether a skill says that it is done. `holding`: anything at all, so a wrong object passes, as in TP-SRL;
-    `left_start`: an open or close skill's hand was out of its start zone, or what it closes is shut.
+    """Whether a skill says that it is done.
+
+    Args:
+        holding: whether the hand holds anything at all: a wrong object passes, as in TP-SRL.
+        rest_distance_m: from the hand to its resting place.
+        left_start: the hand of an open or close skill was out of its start zone, or what it closes is shut.
+        stopped: navigate has called stop.
     """
     if skill == "navigate":
         return stopped
@@ -167,9 +181,10 @@ def needed_in_hand(step: Step) -> str | None:
 
 
 def reset_arm_action(target_rad: Sequence[float], home_rad: Sequence[float], step_rad: float) -> list[float]:
-    """Arm command (7) that leads the targets of its motors to its start posture, so that the one that is farthest off moves
-    at full speed (`step_rad` a step) and all arrive together. habitat-lab divides by the largest error at the beginning,
-    which slows down on the way and often times out.
+    """Arm command (7) that leads the targets of the motors to the start posture.
+
+    The joint that is farthest off moves at full speed (`step_rad` a step), and all arrive together. habitat-lab divides
+    by the largest error at the beginning, which slows down on the way and often times out.
     """
     errors = [home - target for target, home in zip(target_rad, home_rad, strict=True)]
     scale = max(step_rad, max(abs(error) for error in errors))

@@ -8,18 +8,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
 from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
 from planner.predicates import PREDICATES, Symbols, World, holds
 from planner.rules import AT_M
 from planner.search import Outcome, Result, search
 from rearrange.home.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
+from rearrange.home.apartments.episodes import Episode
+from rearrange.home.apartments.layouts import Layout
 from rearrange.home.errors import UserError
-
-if TYPE_CHECKING:
-    from rearrange.home.apartments.episodes import Episode
-    from rearrange.home.apartments.layouts import Layout
 
 PROBLEMS = Path(__file__).with_name("problems")
 _PLACEHOLDERS = ("objects", "init", "at_goals")
@@ -42,8 +39,11 @@ class Plan:
 def plan(sim: World, problem_path: Path | str, at_m: float = AT_M, put_off: Collection[str] = ()) -> Plan:
     """The plan of the running episode from the state that is observed now; look at `result.outcome`.
 
-    sim: the simulator, or what is believed about it (`planner.belief`). at_m: how near to its goal an object is at it. put_off:
-    objects about which the goal is left out.
+    Args:
+        sim: the simulator, or what is believed about it (`planner.belief`).
+        problem_path: the name of a problem, or a PDDL file.
+        at_m: an object this near to its goal is at it.
+        put_off: objects about which the goal is left out.
     """
     path = problem_file(problem_path)
     symbols = name_things(sim.episode, sim.home.layout)
@@ -65,20 +65,17 @@ def require_solved(found: Plan, scene: str) -> None:
     result = found.result
     if result.outcome is Outcome.SOLVED:
         return
+    wanted = " ".join(f"({' '.join(atom)})" for atom in result.unreachable or result.exclusive or sorted(found.goal))
+    if result.outcome is not Outcome.UNSOLVABLE:
+        raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after "
+                        f"{result.expanded} states; the goal is {wanted}.")
     if result.unreachable:
-        wanted = " ".join(f"({' '.join(atom)})" for atom in result.unreachable)
-        raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted}; check the "
-                        "goal of the problem and what the episode contains.")
-    if result.exclusive:
-        wanted = " ".join(f"({' '.join(atom)})" for atom in result.exclusive)
-        raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted} together; check the "
-                        "goal of the problem.")
-    wanted = " ".join(f"({' '.join(atom)})" for atom in sorted(found.goal))
-    if result.outcome is Outcome.UNSOLVABLE:
-        raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted} together, as a search of "
-                        f"all {result.expanded} states proved; check the goal of the problem.")
-    raise UserError(f"no plan in scene {scene}: the search ended with {result.outcome.value!r} after {result.expanded} states; "
-                    f"the goal is {wanted}.")
+        why = "; check the goal of the problem and what the episode contains"
+    elif result.exclusive:
+        why = " together; check the goal of the problem"
+    else:
+        why = f" together, as a search of all {result.expanded} states proved; check the goal of the problem"
+    raise UserError(f"there is no plan in scene {scene}: no sequence of skills brings about {wanted}{why}.")
 
 
 def problem_file(problem: Path | str) -> Path:
@@ -115,8 +112,9 @@ def name_things(episode: Episode, layout: Layout) -> Symbols:
 
 
 def observe(sim: World, symbols: Symbols, robot: bool = False, at_m: float = AT_M) -> frozenset[Atom]:
-    """Every fact about the named things that is true now. Facts about where the robot is only if asked: a plan
-    navigates before each interaction, as skills expect to begin within reach and `robot_at` means within two metres.
+    """Every fact about the named things that is true now; `robot`: also where the robot is.
+
+    A plan navigates before each interaction, because skills begin within reach, and `robot_at` means within two metres.
     """
     types = symbols.types
     facts = {("robot_free",)}
@@ -136,7 +134,8 @@ def fill_in(template: str, path: Path, symbols: Symbols, facts: frozenset[Atom])
         used.add(match[2])
         if match[2] not in _PLACEHOLDERS or (match[1] and not match[3]):
             line = code[:match.start()].count("\n") + 1
-            raise UserError(f"{path}, line {line}: expected one of ${', $'.join(_PLACEHOLDERS)}, found ${match[1]}{match[2]}.")
+            raise UserError(f"{path}, line {line}: expected one of ${', $'.join(_PLACEHOLDERS)}, "
+                            f"found ${match[1]}{match[2]}.")
     if "init" not in used:
         line = next((i for i, text in enumerate(code.splitlines(), 1) if "(:init" in text), 1)
         raise UserError(f"{path}, line {line}: expected (:init $init), as the initial state of a plan is what is "
@@ -161,5 +160,3 @@ def spoken(step: Operator, symbols: Symbols, episode: Episode) -> str:
         else:
             words.append(arg)
     return " ".join(words)
-
-

@@ -1,5 +1,4 @@
-"""The Gymnasium environment of a whole scenario: several objects, every skill's actions at once, minutes instead of
-seconds.
+"""The Gymnasium environment of a whole scenario: several objects, all parts of the action, minutes instead of seconds.
 
 The plan executor (`planner.execute`) runs skills in it, and one policy for the whole task can be trained in it. Time
 and the lag of the image are as in `rearrange.env.home_env`.
@@ -7,8 +6,8 @@ and the lag of the image are as in `rearrange.env.home_env`.
 Observation: see `OBSERVATION_KEYS`; `all_obj_start` and `all_obj_goal` are the coordinates of every object to be moved,
 in the end-effector frame, one after another. Action: arm joint deltas, grip, base, stop (11). Reward: HAB's for
 rearrangement, see `planner.scenario_settings.WholeTaskSettings`.
-Success: when stop is called the goal of the problem holds, which is that every object is at its goal unless a scenario of
-one's own says otherwise, and the hand is empty, unless the goal holds something. Stop ends the episode.
+Success: when stop is called the goal of the problem holds, and the hand is empty unless the goal holds something. The
+goal is that every object is at its goal unless a scenario of one's own says otherwise. Stop ends the episode.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import gymnasium
@@ -27,8 +26,8 @@ from planner.pddl import Atom
 from planner.predicates import at, holds
 from planner.rules import AT_M
 from planner.scenario import goal_of
-from planner.scenario_settings import REWARD_SCALES
-from planner.scenarios import ScenarioConfig
+from planner.scenario_settings import REWARD_SCALES, WholeTaskSettings
+from planner.scenarios import ScenarioConfig, load_scenario
 from planner.stages import latch, stage_names, stages_now
 from rearrange.env.home_env import HomeEnv, HomeSettings
 from rearrange.env.make_simulator import draws_in_scenes
@@ -38,16 +37,19 @@ from rearrange.home.action_layout import ACTION_SIZES, action_slices
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.episodes.scene_check import check_episode, random_start
 from rearrange.home.errors import UserError
-from rearrange.home.simulation.observations import FAR_M, OBSERVATIONS, Observation, seen_space, space_of, vector, within
+from rearrange.home.settings.environment import checked_settings
+from rearrange.home.simulation import observations as seen
+from rearrange.home.simulation.observations import OBSERVATIONS, Observation
+from skills.settings import merge_scales
 
-__all__ = ["OBSERVATION_KEYS", "ScenarioEnv"]
+__all__ = ["OBSERVATION_KEYS", "ScenarioEnv", "make_env"]
 
 OBSERVATION_KEYS = ("depth", "all_obj_start", "all_obj_goal", "joint", "ee_pos", "is_holding",
                     "relative_resting_position", "gps", "compass")
 ENDS = ("bad_stop", "time_limit", "unstable")  # how an episode can end without success
 AT_ALSO_M = 0.15  # reported beside HAB's 0.30 m
-ON_FLOOR_M = 0.2  # an object whose middle is lower lies on the floor: furniture of the generated homes has no place as low
-_DRAWN = 20  # episodes that are generated for one that is asked for, while they begin solved
+ON_FLOOR_M = 0.2  # an object whose middle is lower lies on the floor: no furniture of the generated homes is as low
+_DRAWN = 20  # episodes that are generated, one after another, while they begin solved
 DISTURBED_M = 0.05  # an object that the task does not move has been moved if it is farther from its start
 
 
@@ -60,29 +62,29 @@ class ScenarioEnv(HomeEnv):
     def __init__(self, config: ScenarioConfig, home: HomeSettings = HomeSettings(split="val"),
                  reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
         if home.episodes is None and draws_in_scenes(home):
-            raise UserError("scenarios in scenes of a data set need sim.episodes=, an episode file of these scenes, as HAB's "
-                            "set_table_10k_1k.json.gz.")
+            raise UserError("scenarios in scenes of a data set need sim.episodes=, an episode file of these scenes, as "
+                            "HAB's set_table_10k_1k.json.gz.")
         super().__init__(home)
         self.config, self.max_steps = config, config.max_steps
         self._scales = dict(reward_scales)
         self._slices = action_slices(tuple(ACTION_SIZES))
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (sum(ACTION_SIZES.values()),), np.float32)
-        self.observation_space = gymnasium.spaces.Dict(self._boxes(len(config.scenario.objects)))
-        self._keys = [key for key in self.observation_space if key == "depth" or key in OBSERVATIONS]
-
-    def _boxes(self, count: int) -> dict[str, gymnasium.Space]:
-        many = vector(3 * count, -FAR_M, FAR_M)
+        many = seen.vector(3 * len(config.scenario.objects), -seen.FAR_M, seen.FAR_M)
         boxes: dict[str, gymnasium.Space] = {"all_obj_start": many, "all_obj_goal": many}
-        boxes |= space_of([key for key in OBSERVATION_KEYS if key not in boxes], self.home.depth_size)
-        own = {key: boxes[key] for key in OBSERVATION_KEYS if key in boxes}
-        return own | seen_space(self.home.observations, self.home.camera_size)
+        boxes |= seen.space_of([key for key in OBSERVATION_KEYS if key not in boxes], self.home.depth_size)
+        own = {key: boxes[key] for key in OBSERVATION_KEYS if key in boxes}  # in this order, the image if there is one
+        own |= seen.seen_space(self.home.observations, self.home.camera_size)
+        self.observation_space = gymnasium.spaces.Dict(own)
+        self._keys = [key for key in self.observation_space if key == "depth" or key in OBSERVATIONS]
 
     # ------------------------------------------------------------------ reset
 
     def reset(self, *, seed: int | None = None,
               options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode: a random one, or options["episode"], a number or an Episode. An episode that cannot be
-        solved in its scene raises UserError.
+        """Start an episode: a random one, or options["episode"], a number or an Episode.
+
+        Raises:
+            UserError: the episode cannot be solved in its scene, or nothing is left to do in it.
         """
         super().reset(seed=seed)
         asked = asked_episode(options)
@@ -92,13 +94,15 @@ class ScenarioEnv(HomeEnv):
             if not (generated and self.begins_solved):
                 break
         else:
-            raise UserError(f"the goal of scenario {self.config.name} holds at the start of all {_DRAWN} episodes that were drawn, so that "
-                            f"there is nothing to do: change the goal in {self.config.problem}, or what its episodes are like.")
-        self._begin_scene(instructions(self.sim, self.symbols, self._goal), seed, fixed=asked is not None and seed is None)
+            raise UserError(f"the goal of scenario {self.config.name} holds at the start of all {_DRAWN} episodes that "
+                            f"were drawn, so that there is nothing to do: change the goal in {self.config.problem}, or "
+                            "what its episodes are like.")
+        words = instructions(self.sim, self.symbols, self._goal)
+        self._begin_scene(words, seed, fixed=asked is not None and seed is None)
         return self.observe(), self.scene.told() | {"episode_id": self.episode.id, "scene": self.episode.scene}
 
     def _begin(self, episode: Episode) -> None:
-        """Load an episode, and find out what of its goal holds already."""
+        """Load an episode, and note which part of its goal holds already."""
         self.episode = episode
         if len(self.episode.targets) != len(self.config.scenario.objects):
             raise UserError(f"episode {self.episode.id!r} moves {len(self.episode.targets)} objects; scenario "
@@ -111,8 +115,9 @@ class ScenarioEnv(HomeEnv):
         self._targets = list(self.episode.targets.items())
         self.symbols, self._goal = goal_of(self.episode, sim.home.layout, self.config.problem)
         # Of each object that the goal is about, in order: its place among the targets, and what is wanted of it.
-        wanted = {name: [atom for atom in self._goal if name in atom and atom[0] != "robot_at"] for name in self.symbols.objects}
-        self._wanted = [(k, atoms) for k, atoms in enumerate(wanted.values()) if atoms]
+        wanted = ([atom for atom in self._goal if name in atom and atom[0] != "robot_at"]
+                  for name in self.symbols.objects)
+        self._wanted = [(k, atoms) for k, atoms in enumerate(wanted) if atoms]
         self._once: set[Atom] = set()
         self.begins_solved = self._is_solved(self._goal_now())
         self.stages = [False] * (2 * len(self._wanted))
@@ -122,19 +127,17 @@ class ScenarioEnv(HomeEnv):
         self._distance_m = self._distance()
 
     def _episode(self, asked: int | Episode | None, again: int = 0) -> Episode:
-        """The episode asked for, with a start for the robot; one that is given is checked, generated ones have been. again: how many of
-        those that were generated in its place began solved.
-        """
+        """The episode asked for, with a start for the robot; `again`: how many generated before it began solved."""
+        index = int(asked) if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
         if isinstance(asked, Episode) or self.scene.episodes is not None:
-            index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
-            episode = self.scene.given_episode(asked if isinstance(asked, Episode) else int(index))
+            episode = self.scene.given_episode(asked if isinstance(asked, Episode) else index)
             check_episode(self.sim, episode)
             if episode.robot_start is None:
                 rng = np.random.default_rng(zlib.crc32(episode.id.encode()))
                 self.sim.reset(episode)
                 episode = replace(episode, robot_start=random_start(self.sim, episode, rng))
             return episode
-        index = int(self.np_random.integers(2**31)) if asked is None else int(asked) + again * NEXT_EPISODE
+        index += 0 if asked is None else again * NEXT_EPISODE
         return scenario_episode(self.config.scenario, self.home.split, index, self.home.num_layouts)
 
     # ------------------------------------------------------------------ step
@@ -151,7 +154,7 @@ class ScenarioEnv(HomeEnv):
 
     def advance(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None,
                 stop: bool = False) -> tuple[float, bool, bool, dict[str, Any]]:
-        """One step with commands of parts, each of which may be left out; the image is kept in `scene.image`."""
+        """One step with commands of some parts of the action; the image is kept in `scene.image`."""
         sim = self.sim
         self.scene.step(arm, grip, base)
         self.steps += 1
@@ -177,19 +180,19 @@ class ScenarioEnv(HomeEnv):
         return self.sim.held != index and math.dist(self.sim.object_position(index), goal[:3]) < within_m
 
     def _goal_now(self) -> set[Atom]:
-        """What of the goal holds now; remembered."""
+        """The atoms of the goal that hold now; `never_held` remembers them."""
         true = {atom for atom in self._goal if holds(self.sim, self.symbols, atom)}
         self._once |= true
         return true
 
     def _is_solved(self, true: set[Atom]) -> bool:
-        """Whether a stop would be a success, where so much of the goal is true."""
+        """Whether a stop would be a success when these atoms of the goal are true."""
         keeps = any(atom[0] == "holding" for atom in self._goal)
         return len(true) == len(set(self._goal)) and (keeps or not self.sim.is_holding)
 
     @property
     def never_held(self) -> tuple[Atom, ...]:
-        """What of the goal has not held at any step of the episode."""
+        """The atoms of the goal that have not held at any step of the episode."""
         return tuple(atom for atom in self._goal if atom not in self._once)
 
     def _distance(self) -> float:
@@ -240,7 +243,8 @@ class ScenarioEnv(HomeEnv):
 
     def _on_floor(self) -> int:
         """How many of the objects that the task moves lie on the floor."""
-        return sum(index != self.sim.held and self.sim.object_position(index)[2] < ON_FLOOR_M for index, _ in self._targets)
+        return sum(index != self.sim.held and self.sim.object_position(index)[2] < ON_FLOOR_M
+                   for index, _ in self._targets)
 
     def _disturbed(self) -> int:
         """How many of the objects that the task does not move are elsewhere than at the beginning."""
@@ -260,11 +264,27 @@ class ScenarioEnv(HomeEnv):
             "all_obj_start": [value for index, _ in self._targets for value in sim.to_ee(sim.start_positions[index])],
             "all_obj_goal": [value for _, goal in self._targets for value in sim.to_ee(goal[:3])],
         }
-        observation = self.scene.observe(self._keys, None) | {key: np.array(all_of, np.float32) for key, all_of in several.items()}
-        return within(self.observation_space, observation) if sim.unstable else observation
+        own = {key: np.array(values, np.float32) for key, values in several.items()}
+        observation = self.scene.observe(self._keys, None) | own
+        return seen.within(self.observation_space, observation) if sim.unstable else observation
 
     def render(self, marks: list[Any] | None = None) -> np.ndarray | None:
-        """The scene from outside, uint8 (512, 512, 3) or as `scene.picture_size` says, with what a spectator shall see."""
+        """The scene from outside with marks for a spectator, uint8 (512, 512, 3) or as `scene.picture_size` says."""
         if self.render_mode is None or self.episode is None:
             return None
         return self.scene.picture(marks or [])
+
+
+def make_env(scenario: str, **settings: Any) -> ScenarioEnv:
+    """A Gymnasium environment for a scenario, for one policy without a plan.
+
+    `settings`: max_steps, of the scenario's YAML file; fields of HomeSettings; reward_scales. Homes are of the split
+    `train` unless said otherwise, as with skills. Raises UserError for settings that do not exist or are not allowed.
+    """
+    known = ["max_steps", *(field.name for field in fields(HomeSettings)), "reward_scales"]
+    what = f"scenario {scenario}"
+    settings = checked_settings(what, known, WholeTaskSettings, settings)
+    scales = merge_scales(what, REWARD_SCALES, settings.pop("reward_scales", {}))
+    config = load_scenario(scenario)
+    config = replace(config, max_steps=settings.pop("max_steps", config.max_steps))
+    return ScenarioEnv(config, HomeSettings(**settings), scales)

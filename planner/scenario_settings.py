@@ -1,4 +1,4 @@
-"""Settings of scenarios: what one is (configs/hab/*.yaml), and how one policy is trained for the whole of it. Light to import."""
+"""Settings of scenarios (configs/hab/*.yaml), and of training one policy for a whole scenario. Light to import."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ class ScenarioSettings:
     goals: tuple[str, ...] = setting(MISSING, "where each belongs, in the same words")
     opened: tuple[str, ...] = setting((), "what stands open at the start: fridge, drawer")
     clutter: int = setting(
-        13, "other objects; HAB has 25 to 27, but our homes hold two of each of its nine kinds", at_least=0, at_most=100)
+        13, "other objects; HAB has 25 to 27, but our homes hold two of each of its nine kinds",
+        at_least=0, at_most=100)
     clutter_on: tuple[str, ...] = setting(("open",), "where they stand")
     min_move_m: float = setting(0.5, "between the start of an object and its goal", at_least=0)
     max_steps: int = setting(
-        7500, "steps of an episode, 30 a second; HAB: two thirds of it with a base 2.5 times as fast", above=0, at_most=1_000_000)
+        7500, "steps of an episode, 30 a second; HAB: two thirds of it with a base 2.5 times as fast",
+        above=0, at_most=1_000_000)
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class WholeTaskSettings:
     """One policy for a whole scenario."""
 
     max_steps: int | None = setting(
-        1000, "of an episode of a scenario (hab=) in training: short ones show more homes; null = as the scenario", above=0,
-        at_most=1_000_000)
+        1000, "of an episode of a scenario (hab=) in training: short ones show more homes; null = as the scenario",
+        above=0, at_most=1_000_000)
     reward_scales: Mapping[str, float] = block(
         distance=setting(1.0, "per metre nearer: hand to the next object, or object in the hand to its goal"),
         picked=setting(1.0, "once for every object"),

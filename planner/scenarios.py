@@ -50,14 +50,21 @@ def load_scenario(which: str | Path) -> ScenarioConfig:
     try:
         values = plain_yaml(path)
     except (OSError, ValueError) as error:
-        raise UserError(f"cannot read the scenario {path}: {getattr(error, 'strerror', None) or str(error).rstrip('.')}.") from None
+        why = getattr(error, "strerror", None) or str(error).rstrip(".")
+        raise UserError(f"cannot read the scenario {path}: {why}.") from None
     if not isinstance(values, dict):
         raise UserError(f"the scenario {path} should hold lines of the form 'key: value'.")
     return make_scenario(values, str(path), path.parent)
 
 
 def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioConfig:
-    """A scenario from its name and ScenarioSettings, of which those with a default may be left out; `source` names them in messages."""
+    """A scenario from its name and ScenarioSettings.
+
+    Args:
+        values: the settings, without those that keep their defaults.
+        source: names them in messages.
+        folder: of a `problem` that is a path.
+    """
     known = {key.name: key for key in keys_of(ScenarioSettings)}
     for name in values:
         if name not in ("name", *known):
@@ -78,10 +85,11 @@ def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioC
     try:
         checked_name(str(values["name"] or ""))
     except UserError:
-        raise UserError(f"{source}: name={values['name']} is not allowed: it names the directory of results, so use letters, "
-                        "digits, '-', '_' and '.', and begin with one of the first two.") from None
+        raise UserError(f"{source}: name={values['name']} is not allowed: it names the directory of results, so use "
+                        "letters, digits, '-', '_' and '.', and begin with one of the first two.") from None
     problem, max_steps = checked.pop("problem"), checked.pop("max_steps")
     beside = folder / problem
     path = beside if beside.is_file() else problem_file(problem)
-    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()}
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in checked.items()}
     return ScenarioConfig(Scenario(**fields), path, max_steps)

@@ -2,11 +2,11 @@
 
 States are sets of facts, kept as the bits of an integer. The heuristic is the length of a plan for the task without
 delete effects (Hoffmann and Nebel, 2001: The FF Planning System). The order is by cost so far plus heuristic, then by
-heuristic, then first come first served; so that among plans of one length the one that follows the order of the
-problem file wins, and the same task gives the same plan everywhere. The limit is a number of states, and of seconds only
-where that is asked for: then the outcome depends on the machine.
+heuristic, then first come first served. So among plans of one length the one that follows the order of the problem file
+wins, and the same task gives the same plan everywhere. The limit is a number of states, and on request of seconds: then
+the outcome depends on the machine.
 
-Two facts of a goal that can never be true together, as a door opened and closed, are found before the search: pairs of
+Two facts of a goal that can never be true together, as a door opened and closed, are found before the search. Pairs of
 facts are followed through all actions (h2 of Haslum and Geffner, 2000), where the search would see every state.
 """
 
@@ -57,8 +57,9 @@ def search(task: Task, max_nodes: int = 200_000, timeout_s: float = math.inf) ->
     """A plan for a task, or why there is none."""
     begin = time.perf_counter()
     bit = {fact: 1 << i for i, fact in enumerate(sorted(_facts(task)))}
-    actions = _reachable([_action(operator, bit) for operator in task.operators], _bits(task.init, bit))
     init, goal = _bits(task.init, bit), _bits(task.goal, bit)
+    actions = _reachable([_Action(_bits(operator.preconditions, bit), _bits(operator.add, bit),
+                                  ~_bits(operator.delete, bit), operator) for operator in task.operators], init)
     everything = init
     for action in actions:
         everything |= action.add
@@ -161,11 +162,6 @@ def _bits(facts: frozenset[Atom], bit: dict[Atom, int]) -> int:
     return sum(bit[fact] for fact in facts)
 
 
-def _action(operator: Operator, bit: dict[Atom, int]) -> _Action:
-    add = _bits(operator.add, bit)
-    return _Action(_bits(operator.preconditions, bit), add, ~_bits(operator.delete, bit), operator)
-
-
 def _reachable(actions: list[_Action], reached: int) -> list[_Action]:
     """The actions that can ever be done, deletes left aside; in the same order."""
     kept, waiting, grown = set(), list(enumerate(actions)), True
@@ -201,16 +197,13 @@ def _never_together(actions: list[_Action], init: int, goal: dict[Atom, int]) ->
                     beside[fact] = beside.get(fact, 0) | new
                     for other in _single(new):
                         beside[other] = beside.get(other, 0) | fact
-    return next((pair for pair in itertools.combinations(goal, 2) if not beside.get(goal[pair[0]], 0) & goal[pair[1]]), ())
+    pairs = itertools.combinations(goal, 2)
+    return next((pair for pair in pairs if not beside.get(goal[pair[0]], 0) & goal[pair[1]]), ())
 
 
 def _single(bits: int) -> list[int]:
     """The facts among some bits."""
-    found = []
-    while bits:
-        found.append(bits & -bits)
-        bits &= bits - 1
-    return found
+    return [1 << i for i in range(bits.bit_length()) if bits >> i & 1]
 
 
 def _path(came_from: dict[int, tuple[int, _Action] | None], state: int) -> tuple[Operator, ...]:

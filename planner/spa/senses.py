@@ -1,24 +1,21 @@
 """What the sense-plan-act agent may know: its own body, its odometry, its depth camera.
 
-Its controllers get a `Senses` instead of the simulator, so that nothing else can reach them: no poses of furniture or
-objects, no contacts, no collision detection.
+Its controllers get a `Senses` instead of the simulator, so that they cannot read anything else: no poses of furniture
+or objects, no contacts, no collision detection.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cache
 
 import numpy as np
 
 from rearrange.home.geometry import PlanePose, quat_matrix
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.cameras import camera_points, to_world
+from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.motion import arm_model
-
-if TYPE_CHECKING:
-    from rearrange.home.simulation.simulator_interface import Simulator
 
 SIZE, FAR_M = 96, 10.0  # pixels and range of the depth image
 _OWN_M, _LOAD_M = 0.05, 0.22  # around the robot's arm, and around the hand while it holds something: not an obstacle
@@ -83,7 +80,7 @@ class Senses:
 
 # ------------------------------------------------------------------ the robot's own shape
 
-@lru_cache(maxsize=1)
+@cache
 def _balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Balls that fill the arm: index of their body (n,), place in it (n, 3), radius (n,); the hand's are the last."""
     model = arm_model().model

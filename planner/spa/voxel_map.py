@@ -1,7 +1,7 @@
 """The sense-plan-act agent's memory of the home: boxes of 5 cm in which its camera saw something.
 
-What is seen is entered, what is seen through is taken out. Where nothing was seen yet counts as free: the way is
-planned again when it turns out not to be.
+Seen boxes are entered, and boxes that the camera sees through are taken out. Where nothing was seen yet counts as free;
+the way is planned again when it turns out not to be.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ class Map:
 
     def way_to(self, senses: Senses, target: tuple[float, float], away_m: tuple[float, float],
                avoid: list[tuple[float, float]]) -> tuple[PlanePose, DistanceField] | None:
-        """Where to stand between `away_m` (least, most) from a point, seeing it, and the way there; None if there is
-        none. `avoid`: where it stood before in vain.
-        """
+        """Where to stand to see a point, as in `place_at`, and the driving distances to it; None if there is none."""
         found = self.place_at(senses, target, away_m, avoid)
         if found is None:
             return None
@@ -72,7 +70,7 @@ class Map:
         return pose, floor.distances_to(np.array(pose[:2]) - self.corner)
 
     def open_side(self, point: tuple[float, float], within_m: float = 0.5) -> np.ndarray | None:
-        """Unit vector (2,) from a point, such as a handle, away from what was seen around it; None where that is on no side."""
+        """Unit vector (2,) from a point, such as a handle, away from what was seen around it; None if there is none."""
         seen = self.near(*point[:2], within_m)[:, :2] - point[:2]
         seen = np.unique(np.round(seen / CELL_M).astype(int), axis=0)  # one for each column
         away = -seen.mean(axis=0) if len(seen) else np.zeros(2)
@@ -80,9 +78,16 @@ class Map:
         return away / length if length > 0.5 else None
 
     def place_at(self, senses: Senses, target: tuple[float, float], away_m: tuple[float, float],
-                 avoid: list[tuple[float, float]], side: np.ndarray | None = None) -> tuple[PlanePose, FloorGrid] | None:
-        """The same without the way: where to stand, and the floor on which it can be driven to. side: from the target, unit vector (2,),
-        on which it should stand."""
+                 avoid: list[tuple[float, float]],
+                 side: np.ndarray | None = None) -> tuple[PlanePose, FloorGrid] | None:
+        """Where to stand to see a point, and the floor on which the robot can drive there; None if there is none.
+
+        Args:
+            target: the point (x, y), world frame.
+            away_m: least and greatest distance from the point.
+            avoid: places (x, y) where it stood before in vain.
+            side: unit vector (2,) from the point towards the side on which it should stand.
+        """
         base = np.array(senses.base_pose[:2]) - self.corner
         wanted = np.array(target[:2]) - self.corner
         filled = self.boxes.any(2)
@@ -129,10 +134,10 @@ class Map:
 
 
 class CloudClearance:
-    """How far the robot is, in poses that it does not have yet, from what its camera saw: the same questions as
-    `skills.experts.clearance.Clearance` answers from the simulator. What it holds is not counted.
+    """Distance of the robot, in poses that it does not have yet, to what its camera saw: like
+    `skills.experts.clearance.Clearance`, but without the simulator. What the hand holds does not count.
 
-    target: point that the hand is to touch; nothing within `ignore_m` of it counts.
+    target: point that the hand shall touch; nothing within `ignore_m` of it counts.
     """
 
     def __init__(self, senses: Senses, home: Map, target: np.ndarray | None, ignore_m: float = 0.10) -> None:

@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "planner.environment": "planner.scenario_env",
     "rearrange.apartments": "rearrange.home.apartments",
     "rearrange.episode_making": "rearrange.home.episodes",
     "rearrange.errors": "rearrange.home.errors",

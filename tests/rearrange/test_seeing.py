@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from planner.environment import make_env as make_scenario
+from planner.scenario_env import make_env as make_scenario
 from planner.scenarios import scenarios
 from rearrange import navigation
 from rearrange.habitat.frames import camera_transform
