@@ -5,12 +5,22 @@ setting the state of the simulator. `Puppet.fails` names the steps that go wrong
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import mujoco
 import numpy as np
 
+from planner.execute import Executor, Report
+from planner.rules import Rules
+from planner.scenario_env import ScenarioEnv
+from planner.scenarios import load_scenario
+from rearrange.env.home_env import HomeSettings
 from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.apartments.containers import inside
+from rearrange.home.apartments.episodes import Episode
 from rearrange.home.robot.fetch import ARM_START_RAD, REST_POSITION_M
+from skills import SKILLS, make_skill
 from skills.experts.motion import ik
 
 REST_RAD = tuple(ik(np.array(REST_POSITION_M), None))  # the hand at rest
@@ -41,8 +51,7 @@ class Puppet:
         return action
 
     def navigate(self, sim, skill) -> None:
-        x, y, yaw = skill.goal_pose
-        self._put(x, y, yaw, ARM_START_RAD)
+        self._put(*skill.goal_pose, ARM_START_RAD)
 
     def _put(self, x: float, y: float, yaw: float, arm: tuple[float, ...]) -> None:
         """Move the robot with what it holds."""
@@ -63,7 +72,8 @@ class Puppet:
             held = sim.held
             sim.suction.release()
             sim._read_hold()
-            sim._set_object(held, sim.episode.start_poses[held] if self.failure == "elsewhere" else skill.arguments.goal)
+            elsewhere = self.failure == "elsewhere"
+            sim._set_object(held, sim.episode.start_poses[held] if elsewhere else skill.arguments.goal)
             mujoco.mj_forward(sim.model, sim.data)  # or the hold would still push it in the next step
 
     def open_cabinet(self, sim, skill) -> None:
@@ -75,8 +85,7 @@ class Puppet:
     def close_fridge(self, sim, skill) -> None:
         self._open(sim, skill, 0.0)
 
-    def close_cabinet(self, sim, skill) -> None:
-        self._open(sim, skill, 0.0)
+    close_cabinet = close_fridge
 
     def _open(self, sim, skill, opening: float) -> None:
         """The joint moves at once, with what lies in the drawer; the hand leaves its place and comes back."""
@@ -84,11 +93,44 @@ class Puppet:
         by = opening - sim.joint_position(joint)
         if joint.startswith("drawer") and abs(by) > 0.01:
             x, y, yaw = next(body for body in sim.home.layout.bodies if body.name == joint).pose(0.0)
-            from rearrange.home.apartments.containers import inside
-
             for i in range(len(sim.episode.objects)):
                 pose = sim.object_pose(i)
                 if inside(sim, pose[:3], joint):
                     sim._set_object(i, (pose[0] + by * math.cos(yaw), pose[1] + by * math.sin(yaw), *pose[2:]))
         sim.set_joint(joint, opening)
         sim.place_robot(*sim.episode.robot_start, AWAY_RAD if self.count == 1 else REST_RAD)
+
+
+def scenario_env(which, depth_size: int = 0, **home: Any) -> ScenarioEnv:
+    return ScenarioEnv(load_scenario(which), HomeSettings("val", depth_size=depth_size, **home))
+
+
+def executor(env: ScenarioEnv, rules: Rules = Rules(), puppets: type[Puppet] | None = Puppet,
+             without: Collection[str] = (), fails: Mapping[int, str] | None = None, **more: Any) -> Executor:
+    """What carries out plans with puppets, or None for policies."""
+    Puppet.fails, Puppet.begun = dict(fails or {}), 0
+    skills = {name: make_skill(name) for name in SKILLS if name not in without}
+    return Executor(env, skills, dict.fromkeys(skills, puppets) if puppets else {}, rules, **more)
+
+
+def begun(*args: Any, **more: Any) -> Executor:
+    """An executor whose first episode has begun."""
+    run = executor(*args, **more)
+    run.reset(0)
+    return run
+
+
+def run_episode(run: Executor, episode: int | Episode, policies: Mapping[str, Any] | None = None) -> Report:
+    """One episode from beginning to end. `policies`: skill -> callable (observation, first) -> action, for the skills
+    that no expert runs.
+    """
+    run.reset(episode)
+    return finish(run, policies)
+
+
+def finish(run: Executor, policies: Mapping[str, Any] | None = None) -> Report:
+    """The rest of an episode."""
+    while not run.done:
+        request = run.request
+        run.advance(None if request is None else policies[request.skill](request.observation, request.first))
+    return run.report

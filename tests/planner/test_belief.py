@@ -8,22 +8,20 @@ import pytest
 
 from planner.belief import IMAGE_SIZE, LOOK_EVERY, Belief
 from planner.detector import fit_opening, opening_at, sight
-from planner.execute import Executor
 from planner.rules import Rules
 from planner.scenario import plan
-from planner.scenario_env import ScenarioEnv
-from planner.scenarios import load_scenario
-from rearrange.env.home_env import HomeSettings
 from rearrange.home.apartments.objects import OBJECTS
+from rearrange.home.geometry import from_frame, quat_matrix
 from rearrange.home.simulation.simulator_interface import FIRST_JOINT, NOTHING
-from skills import SKILLS, make_skill
+from tests.planner.puppet import begun, scenario_env
+from tests.skills.begun import let_go, put
 
 SEEN = Rules(recovery="replan", knowledge="seen", at_m=0.15, max_steps={"navigate": 12, "pick": 3})
 
 
 @pytest.fixture(scope="module")
 def envs():
-    return {name: ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0)) for name in ("tidy_house", "set_table")}
+    return {name: scenario_env(name) for name in ("tidy_house", "set_table")}
 
 
 def begin(env, episode=0):
@@ -31,8 +29,8 @@ def begin(env, episode=0):
     return env.sim, Belief.begin(env.sim, 12, 0.0, np.random.default_rng(0))
 
 
-def put(sim, index, place):
-    sim._set_object(index, (*place, 1.0, 0.0, 0.0, 0.0))
+def set_joint(sim, name, opening):
+    sim.set_joint(name, opening)
     mujoco.mj_forward(sim.model, sim.data)
 
 
@@ -44,7 +42,7 @@ def test_the_owner_image_shows_the_same_depth_and_names_what_a_ray_meets(envs):
     sim, _ = begin(envs["set_table"])
     depth, owners = sim.owner_image(64)
     np.testing.assert_allclose(np.minimum(depth / 10.0, 1.0), sim.depth_image(64)[:, :, 0], atol=1e-6)
-    put(sim, 1, sim.from_base((1.2, 0.0, 1.0)))
+    put(sim, 1, *sim.from_base((1.2, 0.0, 1.0)))
     _, owners = sim.owner_image(64)
     rows, columns = np.nonzero(owners == 1)
     assert abs(rows.mean() - 32) < 12 and abs(columns.mean() - 31.5) < 2, "it is in the middle of the image"
@@ -58,14 +56,14 @@ def test_every_kind_of_object_is_found_from_its_pixels_wherever_it_stands(envs):
         for _ in range(6):
             ahead = rng.uniform(0.9, 2.5)
             place = sim.from_base((ahead, rng.uniform(-0.5, 0.5) * ahead, rng.uniform(0.4, 1.0)))
-            put(sim, index, place)
+            put(sim, index, *place)
             depth, owners = flat(sim.owner_image(IMAGE_SIZE))
             if np.count_nonzero(owners == index) < 12:
                 continue
             found = sight(depth, owners, index, sim.episode.objects[index], sim.base_pose)
             half = max(OBJECTS[sim.episode.objects[index]].half_size_m)
             missed.append(math.dist(found.position, place) / (half + 0.02))
-        put(sim, index, (-9.0, -9.0, 1.0))
+        put(sim, index, -9.0, -9.0, 1.0)
     assert len(missed) > 40 and max(missed) < 1.0 and np.median(missed) < 0.4
 
 
@@ -76,8 +74,7 @@ def test_an_opening_is_worked_out_from_pixels_or_from_the_hand_on_the_handle(env
     code = FIRST_JOINT - belief.handles.index(joint)
     seen = 0
     for opening in openings:
-        sim.set_joint(joint, opening)
-        mujoco.mj_forward(sim.model, sim.data)
+        set_joint(sim, joint, opening)
         handle = sim.handle_position(joint)
         assert opening_at(body, handle) == pytest.approx(opening, abs=1e-4)
         facing = body.yaw_rad + math.pi
@@ -101,8 +98,8 @@ def test_nothing_but_body_and_camera_is_asked_for(envs, monkeypatch):
     def refused(*_, **__):
         raise AssertionError("a pose was read from the simulator")
 
-    for name in ("object_position", "object_pose", "object_half_extents", "joint_position", "joint_velocity", "handle_position",
-                 "body_frame", "touched_objects", "cup_touches", "slot_of"):
+    for name in ("object_position", "object_pose", "object_half_extents", "joint_position", "joint_velocity",
+                 "handle_position", "body_frame", "touched_objects", "cup_touches", "slot_of"):
         assert hasattr(sim, name)
         monkeypatch.setattr(sim, name, refused)
     sim.start_positions = None
@@ -116,8 +113,7 @@ def test_nothing_but_body_and_camera_is_asked_for(envs, monkeypatch):
 
 def told_in_a_run(env, change):
     """The coordinates and steps of a run in which nothing is ever reached; `change(sim)` is done after its start."""
-    run = Executor(env, {name: make_skill(name) for name in SKILLS}, rules=SEEN)
-    run.reset(0)
+    run = begun(env, SEEN, None)
     change(run.sim)
     told = []
     while not run.done and run.report.recoveries < 4:
@@ -137,10 +133,10 @@ def test_what_is_moved_out_of_sight_changes_no_decision_and_what_is_seen_does(en
         for k, index in enumerate(targets):
             depth, owners = sim.owner_image(IMAGE_SIZE)
             if not (owners == index).any():
-                put(sim, index, sim.from_base((-1.0 - 0.3 * k, 0.0, 0.8)))
+                put(sim, index, *sim.from_base((-1.0 - 0.3 * k, 0.0, 0.8)))
 
     def in_front(sim):
-        put(sim, targets[2], sim.from_base((1.2, 0.0, 1.2)))
+        put(sim, targets[2], *sim.from_base((1.2, 0.0, 1.2)))
 
     assert told_in_a_run(env, behind) == first
     changed = told_in_a_run(env, in_front)
@@ -158,7 +154,7 @@ def test_a_place_that_is_seen_to_be_empty_ends_a_belief(envs):
     assert not belief.missing(index), "one glance is not enough"
     belief.look()
     assert belief.missing(index)
-    put(sim, index, belief.object_position(index))
+    put(sim, index, *belief.object_position(index))
     belief.look()
     assert not belief.missing(index) and not belief.unsure(index)
 
@@ -186,8 +182,7 @@ def test_what_the_hand_takes_is_what_was_intended_until_the_camera_says_otherwis
         sim.step(None, 1.0, None)
         belief.step()
     assert belief.held == other
-    sim.suction.release()
-    sim._read_hold()
+    let_go(sim)
     belief.step()
     assert belief.held is None
     assert math.dist(belief.object_position(other), sim.ee_position) < 0.2, "it is where the hand let it go"
@@ -200,7 +195,7 @@ def test_the_error_of_the_detector_can_be_set(envs):
     errors = []
     for k in range(30):
         place = sim.from_base((1.2, 0.3 * (-1) ** k, 1.0))
-        put(sim, index, place)
+        put(sim, index, *place)
         belief.look()
         errors.append(np.subtract(belief.object_position(index), place))
     assert 0.03 < np.std(errors, axis=0)[2] < 0.08
@@ -209,10 +204,9 @@ def test_the_error_of_the_detector_can_be_set(envs):
 def before_the_fridge(sim, opening):
     """The door stands open so far, and the robot looks at it."""
     body = next(body for body in sim.home.layout.bodies if body.name == "fridge_door")
-    sim.set_joint("fridge_door", opening)
-    mujoco.mj_forward(sim.model, sim.data)
-    x, y, _ = sim.handle_position("fridge_door")
-    sim.place_robot(x + 1.4 * math.cos(body.yaw_rad), y + 1.4 * math.sin(body.yaw_rad), body.yaw_rad + math.pi)
+    set_joint(sim, "fridge_door", opening)
+    ahead = from_frame(1.4, 0.0, (*sim.handle_position("fridge_door")[:2], body.yaw_rad))
+    sim.place_robot(*ahead, body.yaw_rad + math.pi)
 
 
 def test_the_error_of_the_detector_is_that_of_doors_too(envs):
@@ -233,8 +227,7 @@ def test_how_fast_a_door_moves_is_worked_out_from_where_it_was_seen(envs):
     sim, belief = begin(envs["set_table"])
     before_the_fridge(sim, 0.5)
     for step in range(6 * LOOK_EVERY):
-        sim.set_joint("fridge_door", 0.5 + 0.6 * step / 30)  # 0.6 rad/s
-        mujoco.mj_forward(sim.model, sim.data)
+        set_joint(sim, "fridge_door", 0.5 + 0.6 * step / 30)  # 0.6 rad/s
         belief.step()
     assert belief.joint_velocity("fridge_door") == pytest.approx(0.6, abs=0.35)
     for _ in range(2 * LOOK_EVERY):
@@ -250,21 +243,19 @@ def test_how_fast_a_door_moves_is_worked_out_from_where_it_was_seen(envs):
 
 def test_habitat_s_owner_image_which_is_made_of_boxes_agrees_with_the_rasteriser_s(envs):
     from rearrange.habitat.segmentation import Box, owners_in, part_box
-    from rearrange.home.geometry import quat_matrix
 
     for name, episode in (("tidy_house", 1), ("set_table", 2)):
         sim, belief = begin(envs[name], episode)
         index = list(sim.episode.targets)[0]
-        put(sim, index, sim.from_base((1.0, 0.2, 0.9)))
+        put(sim, index, *sim.from_base((1.0, 0.2, 0.9)))
         if "set" in name:
             body = belief._body("drawer_1")
             sim.set_joint("drawer_1", 0.3)
-            sim.place_robot(*(np.array(body.position_m[:2]) + 1.3 * np.array([math.cos(body.yaw_rad), math.sin(body.yaw_rad)])),
-                            body.yaw_rad + math.pi)
+            sim.place_robot(*from_frame(1.3, 0.0, (*body.position_m[:2], body.yaw_rad)), body.yaw_rad + math.pi)
         shapes = []
         for i in range(len(sim.episode.objects)):
-            pose = sim.object_pose(i)
-            shapes.append((i, Box(np.array(pose[:3]), quat_matrix(np.array(pose[3:])), np.array(sim.object_half_extents(i)))))
+            middle, turn = np.split(np.array(sim.object_pose(i)), [3])
+            shapes.append((i, Box(middle, quat_matrix(turn), np.array(sim.object_half_extents(i)))))
         for k, joint in enumerate(sim.home.handles):
             shapes += [(FIRST_JOINT - k, part_box(part, *sim.body_frame(joint))) for part in belief._body(joint).parts]
         depth, owners = sim.owner_image(IMAGE_SIZE)

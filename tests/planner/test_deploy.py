@@ -21,17 +21,20 @@ def names(steps) -> list[str]:
 def test_steps_of_the_paper_of_nonav_and_of_hab():
     assert names(steps_of(plan("set_table_paper"), Rules())) == SOLUTIONS["set_table_paper"]
     nonav = names(steps_of(plan("set_table_paper"), Rules(navigate=False)))
-    assert nonav == [step for step in SOLUTIONS["set_table_paper"] if not step.startswith("navigate")] and len(nonav) == 6
+    paper = [step for step in SOLUTIONS["set_table_paper"] if not step.startswith("navigate")]
+    assert nonav == paper and len(nonav) == 6
     hab = names(steps_of(plan("set_table_paper"), Rules(navigate_after_open_cabinet=False)))
     assert len(hab) == 11 and hab[1:3] == ["open_cabinet cabinet_0", "pick_from_cabinet object_0 cabinet_0"]
     assert "navigate_to_object object_1" in hab, "after the fridge HAB navigates again"
 
 
 def test_navigate_knows_what_comes_next():
-    kinds = [step.next_kind for step in steps_of(plan("set_table"), Rules()) if step.skill == "navigate"]
-    assert kinds == ["open_cabinet", "pick_inside", "place", "close_cabinet", "open_fridge", "pick_inside", "place", "close_fridge"]
-    groceries = [step.next_kind for step in steps_of(plan("prepare_groceries"), Rules()) if step.skill == "navigate"]
-    assert groceries == ["pick_inside", "place", "pick_inside", "place", "pick", "place_inside"]
+    kinds = {name: [step.next_kind for step in steps_of(plan(name), Rules()) if step.skill == "navigate"]
+             for name in ("set_table", "prepare_groceries")}
+    assert kinds == {
+        "set_table": ["open_cabinet", "pick_inside", "place", "close_cabinet",
+                      "open_fridge", "pick_inside", "place", "close_fridge"],
+        "prepare_groceries": ["pick_inside", "place", "pick_inside", "place", "pick", "place_inside"]}
 
 
 def test_every_action_of_the_domain_belongs_to_a_skill():

@@ -9,38 +9,40 @@ import numpy as np
 import pytest
 
 from planner.arguments import moved_with_drawer
-from planner.execute import Executor
 from planner.progress import Progress
 from planner.rules import Rules
-from planner.scenario_env import ScenarioEnv
-from planner.scenarios import load_scenario
 from planner.stages import stage_names
-from rearrange.env.home_env import HomeSettings
+from rearrange.home.apartments.episodes import write_episodes
 from rearrange.home.errors import UserError
 from rearrange.home.robot.fetch import ARM_START_RAD
-from skills import SKILLS, make_skill
+from skills import SKILLS, make_env, make_skill
 from skills.arguments import SkillArguments
-from tests.planner.one_episode import run_episode
-from tests.planner.puppet import Puppet
+from tests.planner.puppet import Puppet, begun, executor, finish, run_episode, scenario_env
 from tests.planner.worlds import SOLUTIONS
+from tests.skills.begun import let_go, put
 
-EPISODES = {"tidy_house": 0, "prepare_groceries": 0, "set_table": 0}
+SCENARIOS = "tidy_house", "prepare_groceries", "set_table"
 
 
 @pytest.fixture(scope="module")
 def envs():
-    return {name: ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0)) for name in EPISODES}
+    return {name: scenario_env(name) for name in SCENARIOS}
 
 
-def executor(env, rules=Rules(), puppets=True, without=(), fails=None):
-    Puppet.fails, Puppet.begun = fails or {}, 0
-    skills = {name: make_skill(name) for name in SKILLS if name not in without}
-    return Executor(env, skills, dict.fromkeys(skills, Puppet) if puppets else {}, rules)
+def hold(sim, **where) -> None:
+    """Put base or arm back where it was, as if something held it there."""
+    for part, value in where.items():
+        sim.data.qpos[getattr(sim.home, f"{part}_qpos")] = value
+    if "arm" in where:
+        sim.data.qvel[sim.home.arm_dofs] = 0.0
+    mujoco.mj_forward(sim.model, sim.data)
+    if "base" in where:
+        sim._read_pose()
 
 
-@pytest.mark.parametrize("name", EPISODES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_is_solved_when_every_skill_does_what_it_promises(envs, name):
-    report = run_episode(executor(envs[name]), EPISODES[name])
+    report = run_episode(executor(envs[name]), 0)
     assert report.end == "success", [record for record in report.records if not record.effects_hold]
     assert [record.operator for record in report.records] == SOLUTIONS[name]
     assert all(record.ended == "done" and record.effects_hold for record in report.records)
@@ -52,19 +54,16 @@ def test_a_scenario_is_solved_when_every_skill_does_what_it_promises(envs, name)
 
 
 def test_skills_are_told_by_arguments_and_the_simulator_keeps_its_episode(envs):
-    env, told = envs["set_table"], []
+    told = []
 
     class Watched(Puppet):
         def __init__(self, sim, skill):
             super().__init__(sim, skill)
             told.append((skill.name, skill.arguments))
 
-    run = executor(env)
-    run.experts = dict.fromkeys(run.experts, Watched)
-    run.reset(0)
+    run = begun(envs["set_table"], puppets=Watched)
     stood = list(run.sim.start_positions)
-    while not run.done:
-        run.advance()
+    finish(run)
     assert run.report.end == "success" and run.sim.episode is run.episode and run.sim.start_positions == stood
     bowl, apple = run.symbols.objects["object_0"], run.symbols.objects["object_1"]
     picked, placed = ([arguments for name, arguments in told if name == skill] for skill in ("pick", "place"))
@@ -91,7 +90,7 @@ def test_a_navigation_that_never_stops_hands_over_all_the_same(envs):
 
 
 def test_a_navigation_without_a_stop_runs_to_its_limit(envs):
-    run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 4, "pick": 3}), puppets=False)
+    run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 4, "pick": 3}), puppets=None)
     run.skills["navigate"] = make_skill("navigate", action_parts=("base",))
     report = run_episode(run, 0, {"navigate": lambda *_: np.zeros(2), "pick": lambda *_: np.zeros(10)})
     assert [(record.steps, record.ended) for record in report.records] == [(4, "time_limit"), (3, "time_limit")]
@@ -100,12 +99,10 @@ def test_a_navigation_without_a_stop_runs_to_its_limit(envs):
 @pytest.mark.parametrize("recovery, seen", [("none", False), ("retry", True), ("replan", True)])
 def test_who_recovers_has_looked_where_the_objects_are_now(envs, recovery, seen):
     rules = Rules(recovery=recovery, max_steps={"navigate": 3, "pick": 1})
-    run = executor(envs["tidy_house"], rules, puppets=False)
-    run.reset(0)
+    run = begun(envs["tidy_house"], rules, puppets=None)
     sim, skill, (x, y, _) = run.sim, run.skills["navigate"], run.sim.base_pose
     assert math.dist(skill.nav_point[:2], (x, y)) > 2.0
-    sim._set_object(skill.target, (x + 1.0, y, 1.5, 1.0, 0.0, 0.0, 0.0))
-    mujoco.mj_forward(sim.model, sim.data)
+    put(sim, skill.target, x + 1.0, y, 1.5)
     for _ in range(3):  # the stop is not believed: what it was told of is far away
         assert (run.request.skill, len(run.report.records)) == ("navigate", 1)
         run.advance(np.array([0.0, 0.0, 1.0]))
@@ -119,7 +116,7 @@ def test_who_recovers_has_looked_where_the_objects_are_now(envs, recovery, seen)
 
 
 def test_the_hand_rests_where_the_skill_says(envs):
-    run = executor(envs["tidy_house"], Rules(navigate=False), puppets=False)
+    run = executor(envs["tidy_house"], Rules(navigate=False), puppets=None)
     run.skills["pick"] = make_skill("pick", rest_position_m=(0.7, 0.2, 1.0))
     run.reset(0)
     sim = run.sim
@@ -134,8 +131,7 @@ def test_the_hand_rests_where_the_skill_says(envs):
 
 @pytest.mark.parametrize("off_rad, stuck", [(0.4, False), (-0.4, False), (0.1, True)])
 def test_an_arm_that_was_led_home_stays_there_or_goes_on_to_it_when_it_comes_free(envs, off_rad, stuck):
-    run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 1}), puppets=False)
-    run.reset(0)
+    run = begun(envs["tidy_house"], Rules(max_steps={"navigate": 1}), puppets=None)
     sim, home, limit = run.sim, np.array(ARM_START_RAD), Rules().reset_arm_rad
     sim.place_robot(*sim.base_pose, tuple(home + off_rad * np.array([1.0, 1.0, 0.5, -1.0, 1.0, -0.5, 1.0])))
     run.advance(np.array([0.0, 0.0, -1.0]))
@@ -145,8 +141,7 @@ def test_an_arm_that_was_led_home_stays_there_or_goes_on_to_it_when_it_comes_fre
         run.advance(None)
         steps += 1
         if stuck:
-            sim.data.qpos[sim.home.arm_qpos], sim.data.qvel[sim.home.arm_dofs] = home + off, 0.0
-            mujoco.mj_forward(sim.model, sim.data)
+            hold(sim, arm=home + off)
     assert run.request.skill == "pick" and (steps == Rules().reset_arm_steps) == stuck
     for _ in range(60):  # of a pick that does not move
         assert stuck or np.abs(sim.arm_positions() - home).max() < limit
@@ -156,8 +151,7 @@ def test_an_arm_that_was_led_home_stays_there_or_goes_on_to_it_when_it_comes_fre
 
 @pytest.mark.parametrize("frees", [True, False])
 def test_where_the_arm_cannot_be_led_home_the_base_backs_off_once(envs, frees):
-    run = executor(envs["tidy_house"], Rules(retreat_m=0.3, max_steps={"navigate": 1}), puppets=False)
-    run.reset(0)
+    run = begun(envs["tidy_house"], Rules(retreat_m=0.3, max_steps={"navigate": 1}), puppets=None)
     sim, start, retreats = run.sim, run.sim.base_pose, 0
     off = np.array(ARM_START_RAD) + 0.3
     sim.place_robot(*start, tuple(off))
@@ -167,8 +161,7 @@ def test_where_the_arm_cannot_be_led_home_the_base_backs_off_once(envs, frees):
         run.advance(None)
         retreats += run._phase == "retreat" and before != "retreat"
         if not (frees and retreats):
-            sim.data.qpos[sim.home.arm_qpos], sim.data.qvel[sim.home.arm_dofs] = off, 0.0
-            mujoco.mj_forward(sim.model, sim.data)
+            hold(sim, arm=off)
     assert retreats == 1 and math.dist(sim.base_pose[:2], start[:2]) > 0.2
     assert (np.abs(sim.arm_positions() - ARM_START_RAD).max() < Rules().reset_arm_rad) == frees
 
@@ -197,7 +190,8 @@ def test_recovery_does_again_what_did_not_work(envs, recovery):
     assert report.records[2].operator == again and report.end == "success"
 
 
-@pytest.mark.parametrize("recovery, end", [("none", "pick: time limit"), ("hand_over", "success"), ("retry", "success")])
+@pytest.mark.parametrize("recovery, end", [
+    ("none", "pick: time limit"), ("hand_over", "success"), ("retry", "success")])
 def test_a_skill_whose_effects_hold_may_hand_over_at_its_time_limit(envs, recovery, end):
     class Slow(Puppet):
         busy = True  # never over by itself
@@ -223,8 +217,7 @@ def test_a_place_that_let_go_elsewhere_is_not_retried_with_an_empty_hand(envs):
 
 def test_a_new_plan_that_needs_a_skill_without_a_policy_is_no_way_out(envs):
     rules = Rules(recovery="replan", max_steps={"pick": 3})
-    run = executor(envs["prepare_groceries"], rules, without=("open_fridge",), fails={1: "nothing"})
-    run.reset(0)
+    run = begun(envs["prepare_groceries"], rules, without=("open_fridge",), fails={1: "nothing"})
     while not run.done:
         if run.report.records[-1].skill == "pick":
             run.sim.set_joint("fridge_door", 0.0)  # it fell shut
@@ -250,8 +243,7 @@ def test_an_expert_on_its_way_out_is_not_over_until_the_time_limit(envs):
 
 
 def test_a_policy_is_asked_with_its_own_observation_and_told_when_it_begins(envs):
-    run = executor(envs["set_table"], puppets=False)
-    run.reset(0)
+    run = begun(envs["set_table"], puppets=None)
     request, skill = run.request, run.skills["navigate"]
     assert request.skill == "navigate" and request.first
     assert set(request.observation) == set(skill.observation_keys) - {"depth"}
@@ -275,9 +267,7 @@ def test_a_policy_is_asked_with_its_own_observation_and_told_when_it_begins(envs
 
 
 def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
-    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=16))
-    skills = {name: make_skill(name) for name in SKILLS}
-    run = Executor(env, skills, depth_sizes={"navigate": 32})
+    run = executor(scenario_env("tidy_house", 16), puppets=None, depth_sizes={"navigate": 32})
     run.reset(1)
     assert run.request.observation["depth"].shape == (32, 32, 1)
     before = run.request.observation["depth"]
@@ -289,7 +279,7 @@ def test_the_image_has_the_size_that_the_policy_of_the_skill_sees(envs):
 
 
 def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
-    run = executor(envs["tidy_house"], puppets=False)
+    run = executor(envs["tidy_house"], puppets=None)
     run.skills["navigate"] = make_skill("navigate", action_repeat=3)
     run.reset(0)
     poses, asked = [run.sim.base_pose[2]], []
@@ -301,9 +291,9 @@ def test_a_policy_that_looks_less_often_is_asked_less_often(envs):
     assert len(set(poses)) == len(poses), "the base turns on between two looks"
 
 
-def test_a_navigate_that_learned_it_so_is_told_the_handle_of_the_drawer_and_another_the_object_in_it(envs):
+def test_navigate_is_told_the_handle_of_the_drawer_if_it_learned_that_else_the_object_in_it(envs):
     for to_handle in (False, True):
-        run = executor(envs["set_table"], puppets=False)
+        run = executor(envs["set_table"], puppets=None)
         run.skills["navigate"] = make_skill("navigate", any_start=True, to_handle=to_handle)
         run.reset(0)
         sim, skill = run.sim, run.skills["navigate"]
@@ -315,7 +305,7 @@ def test_a_navigate_that_learned_it_so_is_told_the_handle_of_the_drawer_and_anot
 
 
 def test_where_a_handle_is_comes_from_what_is_believed_of_the_drawer(envs):
-    run = executor(envs["set_table"], Rules(knowledge="seen"), puppets=False)
+    run = executor(envs["set_table"], Rules(knowledge="seen"), puppets=None)
     run.skills["navigate"] = make_skill("navigate", any_start=True, to_handle=True)
     run.reset(0)
     sim, skill = run.sim, run.skills["navigate"]
@@ -334,8 +324,7 @@ def test_a_skill_that_nobody_has_is_named_before_anything_moves(envs):
 
 
 def test_coordinates_follow_the_drawer_only_when_asked(envs):
-    run = executor(envs["set_table"])
-    run.reset(0)
+    run = begun(envs["set_table"])
     sim, bowl = run.sim, run.symbols.objects["object_0"]
     start = sim.start_positions[bowl]
     sim.set_joint(run.symbols.joints["cabinet_0"], 0.4)
@@ -349,7 +338,7 @@ def test_coordinates_follow_the_drawer_only_when_asked(envs):
 def test_the_same_seed_gives_the_same_run(envs):
     def once():
         rng = np.random.default_rng(3)
-        run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 40, "pick": 30}), puppets=False)
+        run = executor(envs["tidy_house"], Rules(max_steps={"navigate": 40, "pick": 30}), puppets=None)
 
         def policy(skill):
             return lambda observation, first: rng.uniform(-1, 1, 3 if skill == "navigate" else 10)
@@ -367,8 +356,7 @@ HONEST = Rules(recovery="replan", knowledge="seen", at_m=0.15, retreat_m=0.5, la
 
 
 def test_after_pick_and_place_the_base_backs_off_before_the_arm_moves(envs):
-    run = executor(envs["tidy_house"], Rules(retreat_m=0.5))
-    run.reset(0)
+    run = begun(envs["tidy_house"], Rules(retreat_m=0.5))
     away, arms = [], []
     while not run.done and len(run.report.records) < 3:
         phase, (x, y, yaw) = run._phase, run.sim.base_pose
@@ -383,8 +371,7 @@ def test_after_pick_and_place_the_base_backs_off_before_the_arm_moves(envs):
 
 
 def test_before_it_backs_off_the_hand_goes_straight_up(envs):
-    run = executor(envs["tidy_house"], Rules(retreat_m=0.5, lift_m=0.1))
-    run.reset(0)
+    run = begun(envs["tidy_house"], Rules(retreat_m=0.5, lift_m=0.1))
     while run._phase != "retreat":
         run.advance()
     (x, y, z), base = run.sim.ee_position, run.sim.base_pose
@@ -393,34 +380,29 @@ def test_before_it_backs_off_the_hand_goes_straight_up(envs):
     assert math.dist(run.sim.ee_position, (x, y, z + 0.1)) < 0.03 and math.dist(run.sim.base_pose[:2], base[:2]) < 0.01
     while run._phase == "retreat":
         run.advance()
-    assert run.sim.ee_position[2] > z + 0.07 and math.dist(run.sim.base_pose[:2], base[:2]) == pytest.approx(0.5, abs=0.03)
+    assert run.sim.ee_position[2] > z + 0.07
+    assert math.dist(run.sim.base_pose[:2], base[:2]) == pytest.approx(0.5, abs=0.03)
 
 
 def test_a_retreat_that_something_holds_up_comes_to_an_end(envs):
-    run = executor(envs["tidy_house"], Rules(retreat_m=2.0))
-    run.reset(0)
+    run = begun(envs["tidy_house"], Rules(retreat_m=2.0))
     while run._phase != "retreat":
         run.advance()
     pose, count = run.sim.base_pose, 0
     while run._phase == "retreat":
         run.advance()
-        run.sim.data.qpos[run.sim.home.base_qpos] = pose
-        mujoco.mj_forward(run.sim.model, run.sim.data)
-        run.sim._read_pose()
+        hold(run.sim, base=pose)
         count += 1
     assert count < 20
 
 
 @pytest.mark.parametrize("forward", [1.0, -1.0])
 def test_a_base_that_something_holds_up_gives_way_and_the_plan_is_made_again(envs, forward):
-    run = executor(envs["tidy_house"], Rules(recovery="replan", retreat_m=0.3), puppets=False)
-    run.reset(0)
+    run = begun(envs["tidy_house"], Rules(recovery="replan", retreat_m=0.3), puppets=None)
     sim, (x, y, yaw) = run.sim, run.sim.base_pose
     while run._phase == "skill":
         run.advance(np.array([forward, 0.0, -1.0]))
-        sim.data.qpos[sim.home.base_qpos] = x, y, yaw  # as if against a wall
-        mujoco.mj_forward(sim.model, sim.data)
-        sim._read_pose()
+        hold(sim, base=(x, y, yaw))  # as if against a wall
     assert run.report.records[-1].ended == "held_up" and 60 <= run.report.records[-1].steps <= 62
     while run.request is None:
         run.advance(None)
@@ -441,10 +423,10 @@ def test_a_base_that_comes_on_or_turns_is_not_held_up():
     assert driven.held_up and driven.way_out == -1.0
 
 
-@pytest.mark.parametrize("name", EPISODES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_with_what_the_robot_sees_every_scenario_is_solved_and_drawer_and_door_are_shut(envs, name):
-    report = run_episode(executor(envs[name], HONEST), EPISODES[name])
-    assert report.end == "success" and report.metrics["success_15cm"] == 1.0, [r for r in report.records if not r.effects_hold]
+    report = run_episode(executor(envs[name], HONEST), 0)
+    assert report.end == "success" and report.metrics["success_15cm"] == 1.0, report.records
     assert report.metrics["disturbed_objects"] <= 3.0
 
 
@@ -456,7 +438,8 @@ def test_what_lies_on_the_floor_is_counted(envs, monkeypatch):
     other = next(i for i in range(len(env.episode.objects)) if i not in env.episode.targets)
     assert env.end_now()["objects_on_floor"] == 0
     real = env.sim.object_position
-    monkeypatch.setattr(env.sim, "object_position", lambda i: [*real(i)[:2], 0.05] if i in (first, second, other) else real(i))
+    low = (first, second, other)
+    monkeypatch.setattr(env.sim, "object_position", lambda i: [*real(i)[:2], 0.05] if i in low else real(i))
     assert env.end_now()["objects_on_floor"] == 2
     env.sim.put_in_hand(first)
     assert env.sim.held == first and env.end_now()["objects_on_floor"] == 1
@@ -470,7 +453,8 @@ def all_known(run):
     def knows():
         step()
         for index, thing in enumerate(run.belief.things):
-            thing.position, thing.seen_step, thing.near_step = tuple(run.sim.object_position(index)), run.belief.steps, -1
+            thing.position = tuple(run.sim.object_position(index))
+            thing.seen_step, thing.near_step = run.belief.steps, -1
         run.belief.openings = {name: run.sim.joint_position(name) for name in run.belief.handles}
 
     run.belief.step = knows
@@ -524,8 +508,7 @@ def test_no_look_is_begun_when_the_time_is_short(envs):
 
 
 def test_what_was_tried_in_vain_comes_after_the_rest_unless_it_is_in_the_hand(envs):
-    run = executor(envs["tidy_house"], HONEST)
-    run.reset(0)
+    run = begun(envs["tidy_house"], HONEST)
     run._failures["object_0"] = 1
     assert run._plan_again()
     assert str(run.steps[0].operator) == "navigate_to_object object_0" and len(run.steps) == 20
@@ -540,23 +523,21 @@ def test_what_was_tried_in_vain_comes_after_the_rest_unless_it_is_in_the_hand(en
 
 
 def test_what_is_lost_on_the_way_ends_the_way(envs):
-    run = executor(envs["tidy_house"], HONEST)
-    run.reset(0)
+    run = begun(envs["tidy_house"], HONEST)
     while run.at < 2 or run._phase != "skill":
         run.advance()
     assert run.steps[run.at].skill == "navigate" and run.sim.is_holding
     run.experts, run._expert = {}, None
-    run.sim.suction.release()
-    run.sim._read_hold()
+    let_go(run.sim)
     run.advance(np.zeros(3))
     assert run.report.records[-1].ended == "lost" and run.report.recoveries == 1
     assert run.steps[0].operator.name == "navigate_to_object"
 
 
-@pytest.mark.parametrize("actions, first, second", [("sampled", False, False), ("mean", True, True), ("mean_first", True, False)])
+@pytest.mark.parametrize("actions, first, second", [
+    ("sampled", False, False), ("mean", True, True), ("mean_first", True, False)])
 def test_policies_are_asked_for_their_mean_as_the_rules_say(envs, actions, first, second):
-    run = executor(envs["tidy_house"], Rules(recovery="retry", actions=actions, max_steps={"navigate": 3}), puppets=False)
-    run.reset(0)
+    run = begun(envs["tidy_house"], Rules(recovery="retry", actions=actions, max_steps={"navigate": 3}), puppets=None)
     assert run.request.mean is first
     for _ in range(3):
         run.advance(np.zeros(3))
@@ -566,21 +547,20 @@ def test_policies_are_asked_for_their_mean_as_the_rules_say(envs, actions, first
 
 
 @pytest.mark.parametrize("words, reason", [
-    ({"knowledge": "all"}, "knowledge=all is not allowed: it must be state or seen"), ({"actions": "best"}, "actions=best is not allowed: it must be sampled"),
-    ({"retreat_after": ("navigate",)}, r"retreat_after=.*navigate.* is not allowed: it must be a list of some of pick, place")])
+    ({"knowledge": "all"}, "knowledge=all is not allowed: it must be state or seen"),
+    ({"actions": "best"}, "actions=best is not allowed: it must be sampled"),
+    ({"retreat_after": ("navigate",)},
+     r"retreat_after=.*navigate.* is not allowed: it must be a list of some of pick, place")])
 def test_rules_that_make_no_sense_are_refused(words, reason):
     with pytest.raises(UserError, match=reason):
         Rules(**words)
 
 
 def test_the_states_in_which_plans_hand_over_are_kept_and_skills_begin_there(envs):
-    from skills import make_env
-
-    run = executor(envs["set_table"])
-    run.records_handoffs = True
-    report = run_episode(run, 0)
+    report = run_episode(executor(envs["set_table"], records_handoffs=True), 0)
     kept = {episode.handoff.skill: episode for episode in report.handoffs}
-    assert [episode.handoff.skill for episode in report.handoffs] == [r.skill for r in report.records if r.skill != "navigate"]
+    manipulations = [record.skill for record in report.records if record.skill != "navigate"]
+    assert [episode.handoff.skill for episode in report.handoffs] == manipulations
     assert kept["close_fridge"].articulated["fridge_door"] > 1.0 and kept["close_fridge"].handoff.about == "fridge_door"
     for episode in report.handoffs:  # what was taken out of the drawer waits in the closed one no more
         handoff, skill = episode.handoff, episode.handoff.skill
@@ -595,17 +575,12 @@ def test_the_states_in_which_plans_hand_over_are_kept_and_skills_begin_there(env
 
 
 def test_half_of_the_episodes_can_come_from_a_file(envs, tmp_path):
-    from rearrange.home.apartments.episodes import write_episodes
-    from skills import make_env
-
-    run = executor(envs["tidy_house"])
-    run.records_handoffs = True
-    picks = [episode for episode in run_episode(run, 0).handoffs if episode.handoff.skill == "pick"]
-    write_episodes(tmp_path / "picks.json.gz", picks)
-    ids = {}
+    report, ids = run_episode(executor(envs["tidy_house"], records_handoffs=True), 0), {}
+    write_episodes(tmp_path / "p.json.gz", [episode for episode in report.handoffs if episode.handoff.skill == "pick"])
     for share in (1.0, 0.5, 0.0):
-        env = make_env("pick", depth_size=0, split="val", episodes=tmp_path / "picks.json.gz", episodes_share=share)
+        env = make_env("pick", depth_size=0, split="val", episodes=tmp_path / "p.json.gz", episodes_share=share)
         env.reset(seed=1)
         ids[share] = [env.reset()[1]["episode_id"].startswith("tidy_house") for _ in range(20)]
-        assert env.reset(options={"episode": 3})[1]["episode_id"].startswith("tidy_house"), "what is asked for is of the file"
+        asked = env.reset(options={"episode": 3})[1]["episode_id"]
+        assert asked.startswith("tidy_house"), "what is asked for is of the file"
     assert all(ids[1.0]) and not any(ids[0.0]) and 4 <= sum(ids[0.5]) <= 16

@@ -1,17 +1,14 @@
-"""A skill that begins in a state that a plan handed over begins as it was there: base, arm, and how the hand holds what it holds."""
+"""A skill that begins where a plan handed over begins as it was there: base, arm, and how the hand holds an object."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from planner.execute import Executor
-from planner.scenario_env import ScenarioEnv
-from planner.scenarios import load_scenario
-from rearrange.env.home_env import HomeSettings
+from planner.rules import Rules
 from rearrange.home.apartments.episodes import read_episodes, write_episodes
-from skills import SKILLS, make_env, make_skill
-from tests.planner.puppet import Puppet
+from skills import make_env
+from tests.planner.puppet import Puppet, executor, run_episode, scenario_env
 
 
 def in_hand(sim):
@@ -21,17 +18,15 @@ def in_hand(sim):
 
 
 @pytest.mark.parametrize("reset_arm", [True, False])
-def test_a_skill_begins_as_the_plan_handed_over(tmp_path, monkeypatch, reset_arm):
-    from planner.rules import Rules
-
-    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=0))
+def test_a_skill_begins_as_the_plan_handed_over(tmp_path, reset_arm):
     seen = []
 
     class Watched(Puppet):
         def __init__(self, sim, skill):
             super().__init__(sim, skill)
             if skill.name in ("pick", "place"):
-                seen.append((skill.name, sim.base_pose, sim.arm_positions().copy(), None if sim.held is None else in_hand(sim)))
+                held = None if sim.held is None else in_hand(sim)
+                seen.append((skill.name, sim.base_pose, sim.arm_positions().copy(), held))
 
         def _put(self, *where):
             super()._put(*where)
@@ -49,12 +44,8 @@ def test_a_skill_begins_as_the_plan_handed_over(tmp_path, monkeypatch, reset_arm
                 x, y, z, *_ = sim.object_pose(sim.held)
                 sim.put_in_hand(sim.held, (x + 0.02, y, z - 0.03, np.cos(0.5), 0.0, np.sin(0.5), 0.0))
 
-    Puppet.fails, Puppet.begun = {}, 0
-    skills = {name: make_skill(name) for name in SKILLS}
-    run = Executor(env, skills, dict.fromkeys(skills, Watched), Rules(reset_arm=reset_arm), records_handoffs=True)
-    report = run.reset(0)
-    while not run.done:
-        run.advance()
+    rules = Rules(reset_arm=reset_arm)
+    report = run_episode(executor(scenario_env("tidy_house"), rules, Watched, records_handoffs=True), 0)
     assert len(report.handoffs) == len(seen) > 4
     for name in ("pick", "place"):
         path = tmp_path / f"{name}.json.gz"
@@ -81,4 +72,5 @@ def test_a_skill_begins_as_the_plan_handed_over(tmp_path, monkeypatch, reset_arm
             except Exception as error:
                 assert "the robot touches something where the plan handed over" in str(error)
             else:
-                assert np.abs(in_hand(before.unwrapped.sim) - held).max() > 0.01, "a file of before has it hang by its top"
+                off = np.abs(in_hand(before.unwrapped.sim) - held).max()
+                assert off > 0.01, "in a file without the pose it hangs by its top"

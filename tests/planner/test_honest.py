@@ -1,5 +1,6 @@
-"""With `planner=honest` nothing that is decided or told, and nothing that policies see of drawers and doors, comes from the simulator's
-objects, drawers and doors: whole plans in which every question about these is answered wrongly go as those in which it is not."""
+"""With `planner=honest` no decision, no argument of a skill, and no reading of drawers and doors comes from the
+objects, drawers and doors of the simulator: whole plans go alike when it answers every question about these wrongly.
+"""
 
 import math
 from dataclasses import replace
@@ -8,12 +9,9 @@ import numpy as np
 import pytest
 
 from planner.arguments import StepArguments
-from planner.scenario_env import ScenarioEnv
-from planner.scenarios import load_scenario
-from rearrange.env.home_env import HomeSettings
 from rearrange.home.simulation.observations import OBSERVATIONS
-from tests.planner.puppet import Puppet
-from tests.planner.test_execute import HONEST, executor
+from tests.planner.puppet import Puppet, begun, executor, finish, scenario_env
+from tests.planner.test_execute import HONEST
 
 PLANS = {
     "all goes well": ("set_table", {}),
@@ -28,7 +26,7 @@ PLANS = {
 
 @pytest.fixture(scope="module")
 def envs():
-    return {name: ScenarioEnv(load_scenario(name), HomeSettings("val", depth_size=0)) for name in {name for name, _ in PLANS.values()}}
+    return {name: scenario_env(name) for name in {name for name, _ in PLANS.values()}}
 
 
 class Lying:
@@ -83,10 +81,10 @@ def story(env, name, monkeypatch, sim):
             if "stays" in name and skill.closes:
                 self.count = 1  # the hand does not leave its place first
             arguments = skill.arguments
-            told.append((skill.name, arguments.target, arguments.handle, arguments.position, arguments.goal, arguments.point,
-                         arguments.handle_position, arguments.next_skill))
+            told.append((skill.name, arguments))
             if skill.about == "handle":
-                told.append([np.ravel(OBSERVATIONS[key][1](env.scene, skill)).tolist() for key in ("marker_rel_pos", "marker_state")])
+                told.append([np.ravel(OBSERVATIONS[key][1](env.scene, skill)).tolist()
+                             for key in ("marker_rel_pos", "marker_state")])
 
         def place(self, sim, skill):
             held = sim.held
@@ -104,12 +102,11 @@ def story(env, name, monkeypatch, sim):
     find_goal_pose = StepArguments._find_goal_pose
     with monkeypatch.context() as patch:
         patch.setattr(StepArguments, "_find_goal_pose", find)
-        run = executor(env, replace(HONEST, max_steps={"close_cabinet": 30, "close_fridge": 30}), fails=fails)
-        run.experts = dict.fromkeys(run.experts, Watched)
+        rules = replace(HONEST, max_steps={"close_cabinet": 30, "close_fridge": 30})
+        run = executor(env, rules, Watched, fails=fails)
         run.sim = sim
         run.reset(0)
-        while not run.done:
-            run.advance()
+        finish(run)
     return told, [(record.operator, record.steps, record.ended) for record in run.report.records], run.report
 
 
@@ -124,8 +121,7 @@ def test_no_answer_of_the_simulator_about_things_changes_a_plan(envs, name, monk
 
 def test_what_policies_see_of_a_door_is_what_the_robot_believes(envs, monkeypatch):
     env = envs["set_table"]
-    run = executor(env, HONEST)
-    run.reset(0)
+    run = begun(env, HONEST)
     joint = "fridge_door"
     skill = run.skills["open_fridge"]
     run.belief.openings[joint] = 0.3

@@ -13,13 +13,9 @@ import pytest
 from eval.scenario.evaluate import why_ended
 from planner.execute import Executor
 from planner.rules import Rules
-from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
-from rearrange.env.home_env import HomeSettings
 from rearrange.home.errors import UserError
-from skills import SKILLS, make_skill
-from tests.planner.one_episode import run_episode
-from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet
+from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet, executor, run_episode, scenario_env
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "planner.md").read_text()
 
@@ -49,10 +45,7 @@ def test_the_plan_of_the_page(folder):
 
 
 def test_it_can_be_run(folder):
-    env = ScenarioEnv(load_scenario(folder / "put_away.yaml"), HomeSettings("val", depth_size=0))
-    skills = {name: make_skill(name) for name in SKILLS}
-    Puppet.fails, Puppet.begun = {}, 0
-    run = Executor(env, skills, dict.fromkeys(skills, Puppet), Rules())
+    run = executor(scenario_env(folder / "put_away.yaml"))
     report = run_episode(run, 0)
     assert report.end == "success" and len(report.records) == 8
     assert run.sim.joint_position("fridge_door") < 0.15
@@ -63,10 +56,7 @@ def own(folder, goal: str, **rules) -> Executor:
     """An executor of the scenario with another goal, whose skills are puppets."""
     path = folder / "put_away.pddl"
     path.write_text(path.read_text().replace("$at_goals (closed fridge)", goal).replace("$init", "${init}"))
-    skills = {name: make_skill(name) for name in SKILLS}
-    Puppet.fails, Puppet.begun = {}, 0
-    return Executor(ScenarioEnv(load_scenario(folder / "put_away.yaml"), HomeSettings("val", depth_size=0)), skills, dict.fromkeys(skills, Puppet),
-                    Rules(**rules))
+    return executor(scenario_env(folder / "put_away.yaml"), Rules(**rules))
 
 
 @pytest.mark.parametrize("goal, steps, stages", [
@@ -121,34 +111,35 @@ def test_a_door_may_be_closed_without_leaving_the_start_zone(folder):
 
 
 def test_the_mistake_of_the_page(folder):
+    assert refusal(folder, "(closed fridge)", "(shut fridge)") == block("text", "'shut'").strip()
+
+
+def refusal(folder, old: str, new: str) -> str:
+    """What is said about the scenario of the page with a change in its problem."""
     path = folder / "put_away.pddl"
-    path.write_text(path.read_text().replace("(closed fridge)", "(shut fridge)"))
-    env = ScenarioEnv(load_scenario("put_away.yaml"), HomeSettings("val", depth_size=0))
+    path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UserError) as caught:
-        Executor(env, {}).reset(0)
-    assert str(caught.value) == block("text", "'shut'").strip()
+        Executor(scenario_env("put_away.yaml"), {}).reset(0)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("old, new, message", [
     ("$init", "(robot_free)", r"put_away.pddl, line 4: expected \(:init \$init\)"),
     ("$objects", "$things", r"put_away.pddl, line 3: expected one of \$objects, \$init, \$at_goals, found \$things"),
     ("(closed fridge)", "(holding object_7)", "put_away.pddl, line 5: expected something declared .*found object_7"),
-    ("(closed fridge)", "(closed fridge)(opened fridge)", 
+    ("(closed fridge)", "(closed fridge)(opened fridge)",
      r"no plan in scene val/0: no sequence of skills brings about \(closed fridge\) \(opened fridge\) together"),
-    ("$objects", "$objects drawer_0 - cabinet", r"put_away.pddl, line 3: expected only objects that the episode has \(object_0 - "
-     r"movable, goal_0 - goal, fridge - fridge\), found drawer_0 - cabinet"),
-    ("$objects", "object_0 - movable goal_0 - goal\n fridge - cabinet", "line 4: expected only objects .* found fridge - cabinet"),
+    ("$objects", "$objects drawer_0 - cabinet", r"put_away.pddl, line 3: expected only objects that the episode has "
+     r"\(object_0 - movable, goal_0 - goal, fridge - fridge\), found drawer_0 - cabinet"),
+    ("$objects", "object_0 - movable goal_0 - goal\n fridge - cabinet",
+     "line 4: expected only objects .* found fridge - cabinet"),
     ("$objects", "${objects", r"put_away.pddl, line 3: expected one of \$objects, .*found \${objects"),
     ("(closed fridge)", "(in goal_0 fridge)(in_the_open goal_0)",
      r"no sequence of skills brings about \(in_the_open goal_0\)"),
 ])
 def test_other_mistakes(folder, old, new, message):
-    path = folder / "put_away.pddl"
-    path.write_text(path.read_text().replace(old, new))
-    env = ScenarioEnv(load_scenario("put_away.yaml"), HomeSettings("val", depth_size=0))
-    with pytest.raises(UserError, match=message) as caught:
-        Executor(env, {}).reset(0)
-    assert "\n" not in str(caught.value)
+    said = refusal(folder, old, new)
+    assert re.search(message, said) and "\n" not in said
 
 
 def test_the_page_tells_the_truth_about_scenarios_and_rules():

@@ -39,9 +39,7 @@ def test_the_judge_refuses_a_plan_with_a_step_missing_or_two_exchanged(name):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_search_goes_straight_to_the_goal(name):
-    """One state is looked at for each step of the plan: a few milliseconds. What has to be undone again (closed, opened, closed)
-    the heuristic does not see.
-    """
+    """One state for each step of the plan. The heuristic does not see what must be undone (closed, opened, closed)."""
     result = search(ground(PROBLEMS[name], name))
     undone = 20 if name == "set_table" else 0
     assert result.outcome is Outcome.SOLVED and result.expanded <= len(result.plan) + undone
@@ -181,7 +179,8 @@ ON_A_TABLE = """(define (problem table) (:domain two_hands)
     (("", ""), ("c - cup l r - hand", "c - cup"), 0),
     (("(:predicates", "(:constants d - cup m - hand) (:predicates"), ("", ""), 12),
     ((":precondition (on ?x)", ":precondition (and (on ?x) (and (done) (on ?x)))"), ("", ""), 6),
-    (("(:action pick", "(:action finish :parameters () :precondition (done) :effect (not (done))) (:action pick"), ("", ""), 7),
+    (("(:action pick", "(:action finish :parameters () :precondition (done) :effect (not (done))) (:action pick"),
+     ("", ""), 7),
 ], ids=lambda change: str(change))
 def test_every_operator_is_found_that_another_reader_finds(change_domain, change_problem, count, tmp_path):
     domain, problem_text = TWO_HANDS.replace(*change_domain), ON_A_TABLE.replace(*change_problem)
@@ -189,5 +188,5 @@ def test_every_operator_is_found_that_another_reader_finds(change_domain, change
     if count == 0:
         problem_text = problem_text.replace("(held a l)", "(done)")
     found = ground(problem_text, "p", tmp_path / "domain.pddl").operators
-    assert {(each.name, *each.args): (set(each.preconditions), set(each.add), set(each.delete)) for each in found} == operators(
-        domain, problem_text.upper()) and len(found) == count
+    ours = {(each.name, *each.args): (set(each.preconditions), set(each.add), set(each.delete)) for each in found}
+    assert ours == operators(domain, problem_text.upper()) and len(found) == count

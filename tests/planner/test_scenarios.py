@@ -48,7 +48,7 @@ def test_counts_and_places(name, episodes):
     assert load_scenario(name).max_steps == max_steps
     for i, episode in enumerate(episodes[name]):
         assert episode.id == f"{name}/val/{i}"
-        assert episode.scene in [f"val/{i + k}" for k in range(3)], "the next homes stand in for one that allows nothing"
+        assert episode.scene in [f"val/{i + k}" for k in range(3)], "the next homes replace one that allows nothing"
         assert len(episode.targets) == moved and total - 3 <= len(episode.objects) <= total
         assert max(episode.objects.count(kind) for kind in episode.objects) <= 2
         assert ("013_apple" in episode.objects) == (name == "set_table")
@@ -115,7 +115,8 @@ def test_skills_find_where_to_open(episodes, sim):
         for k, kind in enumerate(("open_cabinet", "open_fridge")):
             sim.reset(episode)
             receptacle = sim.home.layout.receptacle(episode.target_receptacles[k])
-            skill.set_goal(sim, replace(about_object(sim, episode, k), next_skill=kind), receptacle, np.random.default_rng(0))
+            arguments = replace(about_object(sim, episode, k), next_skill=kind)
+            skill.set_goal(sim, arguments, receptacle, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -202,7 +203,8 @@ def test_an_episode_of_another_scenario(episodes):
 
 def test_a_scenario_that_a_home_does_not_allow(sim):
     crowded = Scenario("crowd", ("any",) * 9, ("chair_0",) * 9, ("sofa",) * 9)
-    with pytest.raises(UserError, match="crowd is not possible in scenes val/0, val/1, val/2: of 100 .*(full|no place)"):
+    refusal = "crowd is not possible in scenes val/0, val/1, val/2: of 100 .*(full|no place)"
+    with pytest.raises(UserError, match=refusal):
         scenario_episode(crowded, "val", 0)
     nowhere = Scenario("nowhere", ("any",), ("garage",), ("sofa",))
     with pytest.raises(UserError, match="has no place called 'garage'; it has open, chair"):
@@ -222,10 +224,12 @@ def test_a_scenario_that_a_home_does_not_allow(sim):
     ({"starts": ["open", "open"]}, "lists of one length"),
     ({"objects": ["banana"]}, "no object called 'banana'"),
     ({"opened": ["oven"]}, "opened=oven should be some of drawer, fridge"),
-    ({"clutter_on": []}, r"clutter_on=\[\] leaves no place for the other objects of clutter=13; name a place, or set clutter=0"),
+    ({"clutter_on": []},
+     r"clutter_on=\[\] leaves no place for the other objects of clutter=13; name a place, or set clutter=0"),
     (dict.fromkeys(("starts", "goals"), ["open"] * 20) | {"objects": ["024_bowl"] + ["any"] * 19},
      "objects has 19 times any; a home has 17 objects"),
-    ({"problem": "nothing"}, "no planning problem 'nothing': it should be one of prepare_groceries, set_table, set_table_paper, tidy"),
+    ({"problem": "nothing"},
+     "no planning problem 'nothing': it should be one of prepare_groceries, set_table, set_table_paper, tidy"),
 ])
 def test_mistakes_in_a_scenario_file(values, message):
     right = {"name": "mine", "problem": "tidy_house", "objects": ["any"], "starts": ["open"], "goals": ["sofa"]}
@@ -236,7 +240,8 @@ def test_mistakes_in_a_scenario_file(values, message):
 
 def test_clutter_that_has_no_place_because_all_is_shut():
     scenario = Scenario("shut", ("any",), ("open",), ("sofa",), clutter=3, clutter_on=("top_drawer",))
-    with pytest.raises(UserError, match=r"scenario shut: in home val/0 all of clutter_on=\[top_drawer\] is shut; name a place"):
+    refusal = r"scenario shut: in home val/0 all of clutter_on=\[top_drawer\] is shut; name a place"
+    with pytest.raises(UserError, match=refusal):
         scenario_episode(scenario, "val", 0)
     for given in ({"opened": ("drawer",)}, {"clutter": 0}):
         scenario_episode(replace(scenario, **given), "val", 0)

@@ -10,26 +10,23 @@ import numpy as np
 import pytest
 
 from planner.execute import Executor
-from planner.rules import Rules
-from planner.scenario_env import ScenarioEnv
-from planner.scenarios import load_scenario
 from planner.spa import controllers as spa
 from planner.spa.senses import SIZE, Senses, arm_spheres
 from planner.spa.voxel_map import CloudClearance, Map
-from rearrange.env.home_env import HomeSettings
 from rearrange.home.errors import UserError
 from rearrange.home.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
-from skills import SKILLS, make_skill
 from skills.arguments import about_object
 from skills.experts.motion import arm_model
+from tests.planner.puppet import executor, scenario_env
 
 
 @pytest.fixture(scope="module")
 def run() -> Executor:
     """Tidy House, carried out by the controllers."""
-    env = ScenarioEnv(load_scenario("tidy_house"), HomeSettings("val", depth_size=0))
-    return Executor(env, {name: make_skill(name) for name in SKILLS}, spa.controllers(), Rules())
+    run = executor(scenario_env("tidy_house"))
+    run.experts = spa.controllers()
+    return run
 
 
 def fake(points: np.ndarray, depth: float = 10.0) -> SimpleNamespace:
@@ -62,7 +59,8 @@ def test_controllers_cannot_reach_the_simulator(run):
     assert {name for name in (*dir(Senses), *vars(Senses(run.sim))) if not name.startswith("_")} == allowed
     for name, make in spa.controllers().items():
         skill = run.skills[name]
-        skill.arguments = replace(about_object(run.sim, run.episode, next(iter(run.episode.targets))), handle="fridge_door")
+        about = about_object(run.sim, run.episode, next(iter(run.episode.targets)))
+        skill.arguments = replace(about, handle="fridge_door")
         controller = make(run.sim, skill)
         assert not any(isinstance(value, MujocoSimulator) for value in vars(controller).values()), name
 

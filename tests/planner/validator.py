@@ -46,20 +46,23 @@ def operators(domain: str, problem: str) -> dict[tuple[str, ...], tuple[set, set
     """Every grounded action, (name, arguments ...), with what it needs, adds and deletes."""
     sections = {node[0]: node[1:] for node in _read(domain)[1:] if node[0] == ":constants"} | {
         node[0]: node[1:] for node in _read(problem)[1:]}
-    objects = {name: _kinds(kind)[0] for part in (":constants", ":objects") for name, kind in _typed(sections.get(part, [])).items()}
+    objects = {name: _kinds(kind)[0] for part in (":constants", ":objects")
+               for name, kind in _typed(sections.get(part, [])).items()}
     found = {}
     for node in (node for node in _read(domain) if node[0] == ":action"):
         action = dict(zip(node[2::2], node[3::2]))
         parameters = _typed(action[":parameters"])
         effects = _atoms(action[":effect"])
-        for args in itertools.product(*([name for name in objects if objects[name] in _kinds(kind)] for kind in parameters.values())):
+        choices = [[name for name in objects if objects[name] in _kinds(kind)] for kind in parameters.values()]
+        for args in itertools.product(*choices):
             bound = dict(zip(parameters, args))
 
             def facts(atoms: list, bound: dict = bound) -> set:
                 return {tuple(bound.get(word, word) for word in atom) for atom in atoms}
 
-            found[(node[1], *args)] = (facts(_atoms(action[":precondition"])), facts([atom for atom in effects if atom[0] != "not"]),
-                                       facts([atom[1] for atom in effects if atom[0] == "not"]))
+            found[(node[1], *args)] = (
+                facts(_atoms(action[":precondition"])), facts([atom for atom in effects if atom[0] != "not"]),
+                facts([atom[1] for atom in effects if atom[0] == "not"]))
     return found
 
 

@@ -20,7 +20,8 @@ TIDY_HOUSE = problem(
 PREPARE_GROCERIES = problem(
     "(opened fridge) (in object_0 fridge) (in object_1 fridge) (in_the_open object_2) (in_the_open goal_0) "
     "(in_the_open goal_1) (in goal_2 fridge)", moves(3), 3)
-_TABLE = "(closed cabinet_0) (closed fridge) (in object_0 cabinet_0) (in object_1 fridge) (in_the_open goal_0) (in_the_open goal_1)"
+_TABLE = ("(closed cabinet_0) (closed fridge) (in object_0 cabinet_0) (in object_1 fridge) "
+          "(in_the_open goal_0) (in_the_open goal_1)")
 SET_TABLE = problem(_TABLE, moves(2) + " (closed cabinet_0) (closed fridge)", 2, "cabinet_0 - cabinet fridge - fridge")
 SET_TABLE_PAPER = problem(_TABLE, moves(2), 2, "cabinet_0 - cabinet fridge - fridge")
 PROBLEMS = {"tidy_house": TIDY_HOUSE, "prepare_groceries": PREPARE_GROCERIES, "set_table": SET_TABLE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from skills import make_env
 from skills.experts.base_search import search
 from skills.experts.clearance import MARGIN_M, Clearance
 from skills.experts.motion import HIGH_RAD, LOW_RAD, START_RAD, Tool, arm_model, ik, ik_turning
-from skills.experts.trajectory import Follower, along, move
+from skills.experts.trajectory import Follower, along, back_from, move
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +89,11 @@ def test_clearance_sees_what_the_simulator_would_touch_and_writes_nothing(env):
     env.reset(options={"episode": 1})
     sim = env.sim
     before = sim.data.qpos.copy()
-    x, y, yaw = sim.base_pose
-    clearance = Clearance(sim)
-    assert 0.0 < clearance.distance(sim.base_pose, START_RAD) <= MARGIN_M
-    seen = [clearance.distance((x + d * math.cos(yaw), y + d * math.sin(yaw), yaw), START_RAD) for d in (0.0, 0.1, 0.2, 0.4)]
-    assert (sim.data.qpos == before).all()
-    for d, distance in zip((0.0, 0.1, 0.2, 0.4), seen):
-        sim.place_robot(x + d * math.cos(yaw), y + d * math.sin(yaw), yaw)
+    clearance, poses = Clearance(sim), [back_from(sim.base_pose, -ahead) for ahead in (0.0, 0.1, 0.2, 0.4)]
+    seen = [clearance.distance(pose, START_RAD) for pose in poses]
+    assert (sim.data.qpos == before).all() and 0.0 < seen[0] <= MARGIN_M
+    for pose, distance in zip(poses, seen):
+        sim.place_robot(*pose)
         assert sim.robot_collides() == (distance < -1e-4)
     assert seen[-1] < 0.0, "it never came to the furniture before it"
 
@@ -116,22 +115,22 @@ def test_clearance_knows_distances_before_anything_meets(env):
 
 def test_motions_keep_the_limits_and_arrive(env):
     config = env.sim.config
-    start, goal = ((1.0, 2.0, 0.3), START_RAD), ((1.6, 1.8, -0.5), START_RAD + np.array([0.3, -0.1, 0.5, 0.0, -0.2, 0.1, 0.0]))
-    for base_last in (False, True):
-        for joints in ("even", "early", "late"):
-            motion = move(config, start, goal, base_last=base_last, joints=joints)
-            assert motion.base[-1] == pytest.approx(goal[0]) and motion.arm[-1] == pytest.approx(goal[1])
-            arm = np.diff(np.vstack([start[1], motion.arm]), axis=0)
-            base = np.diff(np.vstack([start[0], motion.base]), axis=0)
-            assert np.abs(arm).max() <= config.max_joint_delta_rad + 1e-9
-            assert (np.hypot(base[:, 0], base[:, 1]).max() <= config.base_speed_m_s / 30
-                    and np.abs(base[:, 2]).max() <= config.base_turn_rad_s / 30)
+    start = (1.0, 2.0, 0.3), START_RAD
+    goal = (1.6, 1.8, -0.5), START_RAD + (0.3, -0.1, 0.5, 0.0, -0.2, 0.1, 0.0)
+    for base_last, joints in itertools.product((False, True), ("even", "early", "late")):
+        motion = move(config, start, goal, base_last=base_last, joints=joints)
+        assert motion.base[-1] == pytest.approx(goal[0]) and motion.arm[-1] == pytest.approx(goal[1])
+        arm = np.diff(np.vstack([start[1], motion.arm]), axis=0)
+        base = np.diff(np.vstack([start[0], motion.base]), axis=0)
+        assert np.abs(arm).max() <= config.max_joint_delta_rad + 1e-9
+        assert np.hypot(base[:, 0], base[:, 1]).max() <= config.base_speed_m_s / 30
+        assert np.abs(base[:, 2]).max() <= config.base_turn_rad_s / 30
 
 
 def test_the_arm_is_where_a_plan_expects_it_while_it_moves(env):
     env.reset(options={"episode": 1})
     sim = env.sim
-    start, goal = (sim.base_pose, START_RAD), (sim.base_pose, START_RAD + np.array([0.4, 0.2, 0.0, 0.4, 0.0, -0.4, 0.0]))
+    start, goal = (sim.base_pose, START_RAD), (sim.base_pose, START_RAD + (0.4, 0.2, 0.0, 0.4, 0.0, -0.4, 0.0))
     follower, off = Follower(sim, move(sim.config, start, goal)), []
     while not follower.done:
         arm, base = follower.command()
@@ -143,9 +142,8 @@ def test_the_arm_is_where_a_plan_expects_it_while_it_moves(env):
 def test_the_robot_follows_a_drive_with_corners(env):
     env.reset(options={"episode": 1})
     sim = env.sim
-    x, y, yaw = sim.base_pose
-    back = [(x - k * 0.1 * math.cos(yaw), y - k * 0.1 * math.sin(yaw), yaw) for k in range(5)]
-    poses = back + [(*back[-1][:2], yaw + k * 0.2) for k in range(1, 5)]
+    back = [back_from(sim.base_pose, k * 0.1) for k in range(5)]
+    poses = back + [(*back[-1][:2], back[-1][2] + k * 0.2) for k in range(1, 5)]
     follower = Follower(sim, along(sim.config, poses, START_RAD))
     while not follower.done:
         arm, base = follower.command()
