@@ -36,18 +36,18 @@ class TrainState:
 class Callback:
     """What a callback can have: any object with some of these methods will do, this class need not be its base.
 
-    Each gets a `TrainState`, on the first rank only, in the thread that learns: the run waits for it. One that returns text asks
-    the run to stop, and the text is `TrainResult.reason`: the update under way is finished, a checkpoint is written, `train`
-    returns. Alone, the run stops after this update; of several ranks, the others hear of it after the next one.
+    Each method gets a `TrainState`, on the first rank only, in the thread that learns: the run waits for it. A method
+    that returns text asks the run to stop. The update under way is finished, a checkpoint is written, and `train`
+    returns with the text as `TrainResult.reason`. A run of several ranks stops one update later.
     """
 
     def after_collect(self, state: TrainState) -> str | None:
-        """A rollout was collected, and nothing learned from it yet. metrics, of this rank: "collect/steps", "collect/episodes",
-        "collect/batches" and "time/collect_s", "time/wait_s", "time/inference_s", "time/storage_s"."""
+        """A rollout was collected, and nothing learned from it yet. metrics, of this rank: "collect/steps",
+        "collect/episodes", "collect/batches", "time/collect_s", "time/wait_s", "time/inference_s", "time/storage_s"."""
 
     def after_update(self, state: TrainState) -> str | None:
-        """The policy has learned from that rollout. metrics: those of `after_collect`, "time/learn_s", and what PPO tells of its
-        update ("learn/kl", "learn/entropy", "learn/value_loss" ...)."""
+        """The policy has learned from that rollout. metrics: those of `after_collect`, "time/learn_s", and the
+        statistics of the update ("learn/kl", "learn/entropy", "learn/value_loss" ...)."""
 
     def at_log(self, state: TrainState) -> str | None:
         """About every `log_every_s`. metrics: the row of metrics.jsonl, with the means over the newest episodes
@@ -99,16 +99,18 @@ class Callbacks:
 
     def _tell(self, moment: str, metrics: Mapping[str, float], checkpoint: Path | None = None,
               films: Mapping[str, bytes] | None = None) -> None:
-        learner = self.learner
+        run = self.learner
         for method in self._methods[moment]:
-            reason = method(TrainState(learner.policy, learner.steps, learner.updates, metrics, checkpoint, films or {}))
+            reason = method(TrainState(run.policy, run.steps, run.updates, metrics, checkpoint, films or {}))
             if reason is not None and not (isinstance(reason, str) and reason):
-                raise ValueError(f"{getattr(method, '__qualname__', moment)} returned {reason!r}; a callback returns None, or as "
-                                 "text the reason why the run is to stop.")
+                name = getattr(method, "__qualname__", moment)
+                raise ValueError(f"{name} returned {reason!r}; a callback returns None, or as text the reason why the "
+                                 "run is to stop.")
             if reason:
                 self.stop.ask(reason)
 
 
 def _figures(collected: CollectStats) -> dict[str, float]:
-    figures = {"collect/steps": collected.steps, "collect/episodes": len(collected.episodes), "collect/batches": collected.batches}
-    return {k: float(v) for k, v in figures.items()} | {f"time/{k}": v for k, v in collected.spent().items()}
+    counts = {"steps": collected.steps, "episodes": len(collected.episodes), "batches": collected.batches}
+    figures = {f"collect/{k}": float(v) for k, v in counts.items()}
+    return figures | {f"time/{k}": v for k, v in collected.spent().items()}

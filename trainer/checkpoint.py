@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from gymnasium import spaces
 
-from trainer.checkpoints.checkpoint_check import Wrong, check, missing_of_training
+from trainer.checkpoints.checkpoint_check import OF_TRAINING, Wrong, check, policy_config
 from trainer.checkpoints.checksum import check_unchanged, seal
 from trainer.checkpoints.files import open_regular
-from trainer.config import BEFORE_0_2, PolicyConfig, PPOConfig
+from trainer.config import PolicyConfig, PPOConfig
 from trainer.errors import CheckpointError
 from trainer.nets.images import image_layout
 from trainer.networks import MakePolicy, content_of, make, refuse_another
@@ -50,7 +50,7 @@ def save(directory: Path, step: int, content: dict[str, Any]) -> Path:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint: to a temporary name, synced, then renamed. OSError, with what was there intact, and no partial file left."""
+    """Write a checkpoint: to a temporary name, synced, then renamed. Raises OSError with the file as it was before."""
     partial = path.with_suffix(".partial")
     try:
         write_torch_file(partial, {"format": FORMAT, **content})
@@ -94,14 +94,13 @@ def newest(path: Path) -> Path:
     except (OSError, ValueError) as error:  # no permission, or no name that a file can have
         raise CheckpointError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     if special:
-        raise CheckpointError(f"{path} is no regular file, but a pipe, a socket or a device: give a .pt file or the directory of a "
-                              "training run.")
+        raise CheckpointError(f"{path} is no regular file, but a pipe, a socket or a device: give a .pt file or the "
+                              "directory of a training run.")
     raise CheckpointError(f"no checkpoint at {path}: give a .pt file or the directory of a training run.")
 
 
 def best(path: Path) -> Path:
-    """The checkpoint that `path` means for whoever uses the policy: as `newest`, but the best of a directory where its run was
-    evaluated."""
+    """The checkpoint to play from `path`: the best one of a run with evaluations, else `newest`."""
     for directory in (path / "checkpoints", path):
         try:
             if (directory / BEST).is_file():
@@ -112,8 +111,10 @@ def best(path: Path) -> Path:
 
 
 def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[str, Any]:
-    """Read a checkpoint on the CPU; all of it is as `trainer.checkpoints.checkpoint_check` says. `to_continue`: a run shall go on from here,
-    which takes more than its policy. Raises CheckpointError, in one sentence, for anything that is not one."""
+    """Read a checkpoint on the CPU, checked by `trainer.checkpoints.checkpoint_check`.
+
+    `to_continue`: a run shall go on from it, which takes more than its policy. Raises CheckpointError, in one sentence,
+    for anything that is not a checkpoint."""
     file = newest(Path(path)) if to_continue else best(Path(path))
     try:
         content = read_torch_file(file)
@@ -130,15 +131,15 @@ def load_checkpoint(path: str | os.PathLike, to_continue: bool = False) -> dict[
         check(content)
     except Wrong as error:
         raise CheckpointError(f"{file} is damaged: {error}.{_instead(file)}") from error
-    if to_continue and (missing := missing_of_training(content)):
-        raise CheckpointError(f"{file} cannot be continued: it holds a policy without {', '.join(missing)}. A new run can begin with "
-                              "it.")
+    if to_continue and (missing := [name for name in OF_TRAINING if name not in content]):
+        raise CheckpointError(f"{file} cannot be continued: it holds a policy without {', '.join(missing)}. A new run "
+                              "can begin with it.")
     return content
 
 
 def read_torch_file(file: Path) -> Any:
-    """What torch wrote to a file, without ever taking more memory than the file is long. Raises OSError or, in any way, for a file
-    that is something else, or of which a bit has changed."""
+    """What torch wrote to a file, without taking more memory than the file is long. Raises OSError, or any other error
+    for a file that is something else or of which a bit has changed."""
     with open_regular(file) as opened:
         with zipfile.ZipFile(opened) as archive:
             parts = archive.infolist()
@@ -170,12 +171,12 @@ def using(file: str | os.PathLike) -> Iterator[None]:
 
 
 def load_policy(content: dict[str, Any], make_policy: MakePolicy = Policy) -> Any:
-    """The policy a checkpoint holds, in evaluation mode, on the CPU. `make_policy`: that of its training. Raises CheckpointError if
-    it is of another network."""
+    """The policy of a checkpoint, in evaluation mode, on the CPU. `make_policy`: that of its training. Raises
+    CheckpointError if it is of another network."""
     refuse_another(content, make_policy)
-    action_space = space_from_plain(content["action_space"])
+    observation_space, action_space = (space_from_plain(content[key]) for key in ("observation_space", "action_space"))
     try:
-        policy = make(make_policy, space_from_plain(content["observation_space"]), action_space, policy_config(content["policy_config"]))
+        policy = make(make_policy, observation_space, action_space, policy_config(content["policy_config"]))
     except ValueError as error:
         raise CheckpointError(f"no network can be made of what the checkpoint says: {error}") from error
     try:
@@ -196,21 +197,22 @@ def seen(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     return {k: shape for k, shape in observation_shapes(space).items() if encoder or not image_layout(boxes[k])}
 
 
-def policy_config(plain: dict[str, Any]) -> PolicyConfig:
-    """PolicyConfig from the plain values of a checkpoint."""
-    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()}
-    return PolicyConfig(**fields)
-
-
 def ppo_config(plain: dict[str, Any]) -> PPOConfig:
     """PPOConfig from the plain values of a checkpoint."""
     return PPOConfig(**plain | {"entropy_bounds": tuple(plain["entropy_bounds"])})
 
 
-def policy_content(policy: Any, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig | None = None,
-                   make_policy: MakePolicy = Policy) -> dict[str, Any]:
-    """What `load_policy` needs, as tensors and plain values. What only the policy's teacher sees is left out. `config`: of a policy
-    that does not keep it."""
+def policy_content(policy: Any, observation_space: spaces.Space, action_space: spaces.Space,
+                   config: PolicyConfig | None = None, make_policy: MakePolicy = Policy) -> dict[str, Any]:
+    """What `load_policy` needs, as tensors and plain values, without what only the policy's teacher sees.
+
+    Args:
+        policy: the network.
+        observation_space: of its environments, as `trainer.spaces.flat_space` gives it.
+        action_space: of its environments.
+        config: settings of a policy that does not keep them as `policy.config`.
+        make_policy: what made the network.
+    """
     if isinstance(observation_space, spaces.Dict):
         observation_space = spaces.Dict({k: s for k, s in observation_space.items() if k != EXPERT_ACTION})
     return {

@@ -1,19 +1,19 @@
 """How experience is collected: the one place where the modes differ.
 
-Environment workers step; here are the inference workers. They answer environments that are ready, write their experience
-straight into the rollout, and stop when the rollout is full:
+Environment workers step; here are the inference workers. They answer environments that are ready, write their
+experience straight into the rollout, and stop when the rollout is full:
 
     mode     who is answered together            a rollout is                   who waits
     ver      whoever is ready (dynamic batches)  T x N steps from whomever      nobody
-    nover    whoever is ready                    T steps of each environment    an environment that has given its T steps
+    nover    whoever is ready                    T steps of each environment    environments that have given T steps
     ddppo    all N                               T steps of each environment    all, at every step, for the slowest
     hts      as nover, while the learner learns from the rollout before (trainer/experience.py)
 
 VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020.
 
-The thread that collects is the first inference worker; `inference_workers` - 1 threads more do the same (paper 2.1). One at a
-time chooses who is answered next (`_choosing`), and one at a time takes note of what was answered (`_noting`); the network
-runs outside of both, where torch lets other threads go on.
+The thread that collects is the first inference worker; `inference_workers` - 1 threads more do the same (paper 2.1).
+One at a time chooses who is answered next (`_choosing`), and one at a time takes note of what was answered (`_noting`);
+the network runs outside of both, where torch lets other threads go on.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ import torch
 from torch import Tensor
 
 from trainer.errors import Cancelled, WorkerError
-from trainer.faults.nan_checks import check_acts
 from trainer.nets.graphs import RecordedActs
-from trainer.networks import PolicyNetwork
+from trainer.networks import PolicyNetwork, check_acts
 from trainer.policy import ACTION_MASK, Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
 from trainer.ranks.report import RankReport
@@ -55,23 +54,32 @@ class CollectStats:
     inference_s: float = 0.0
     storage_s: float = 0.0
     batches: int = 0
-    step_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N,) mean time of a step, simulation and inference
+    step_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N,) mean time of a step with its inference
     episodes: list[dict[str, float]] = field(default_factory=list)  # return, length and the environment's own metrics
 
     def spent(self) -> dict[str, float]:
         """Where the time went, in seconds."""
-        return {"collect_s": self.seconds, "wait_s": self.wait_s, "inference_s": self.inference_s, "storage_s": self.storage_s}
+        return {"collect_s": self.seconds, "wait_s": self.wait_s, "inference_s": self.inference_s,
+                "storage_s": self.storage_s}
 
 
 class Collector:
     """The inference that drives N environments."""
 
-    def __init__(self, environments: Environments | BatchedEnvironments, policy: PolicyNetwork, seed: int, device: torch.device,
-                 order: FixedOrder | None = None, saved: dict[str, Any] | None = None, preemption: Preemption | None = None,
-                 cancelled: threading.Event | None = None):
-        """`policy`: whose recurrent state and actions are kept per environment. `seed`: of sampled actions. `order`: in which
-        environments are answered, whatever their speed; then `content` tells how to go on from here exactly, and `saved` is such a
-        content. `preemption`: on several ranks. `cancelled`: to be set, by any thread, when collection is to end."""
+    def __init__(self, environments: Environments | BatchedEnvironments, policy: PolicyNetwork, seed: int,
+                 device: torch.device, order: FixedOrder | None = None, saved: dict[str, Any] | None = None,
+                 preemption: Preemption | None = None, cancelled: threading.Event | None = None):
+        """
+        Args:
+            environments: the N environments.
+            policy: its recurrent state and last action are kept per environment.
+            seed: of sampled actions.
+            device: of the policy.
+            order: in which environments are answered whatever their speed, so that a run can be repeated.
+            saved: the `content` of a collector with such an order, to go on from.
+            preemption: on several ranks, when to end a rollout early.
+            cancelled: set, by any thread, when collection is to end.
+        """
         self.environments, self.device, self.order, self.preemption = environments, device, order, preemption
         self.cancelled = cancelled or threading.Event()
         self.config = config = environments.config
@@ -79,27 +87,31 @@ class Collector:
         workers = min(config.num_workers or os.cpu_count() or 1, n)
         # One worker's worth: while its environments are answered, the others step. One environment per worker: any.
         self.together = environments.batched  # all that are ready are stepped at once
-        self.min_batch = n if config.mode == "ddppo" else 1 if self.together else config.min_batch or max(1, min(n // workers, n // 2))
-        self.max_batch = n if config.mode == "ddppo" else config.max_batch or n
-        self.max_wait_s = math.inf if config.mode == "ddppo" else config.max_wait_s
+        if config.mode == "ddppo":
+            self.min_batch, self.max_batch, self.max_wait_s = n, n, math.inf
+        else:
+            least = config.min_batch or max(1, min(n // workers, n // 2))
+            self.min_batch, self.max_batch = 1 if self.together else least, config.max_batch or n
+            self.max_wait_s = config.max_wait_s
         self.generator = torch.Generator(device).manual_seed(seed)
-        # Per inference worker: observations on their way to the device; used again only after the actions they led to have
-        # come back.
+        # Per inference worker: observations on their way to the device; used again only after the actions they led to
+        # have come back.
         arrays = {k: v for k, v in environments.obs.items() if not isinstance(v, Tensor)}
-        self._staging = [{k: torch.empty(v.shape, dtype=torch.from_numpy(v[:0]).dtype, pin_memory=device.type == "cuda") for k, v in arrays.items()}
+        pinned, dtypes = device.type == "cuda", {k: torch.from_numpy(v[:0]).dtype for k, v in arrays.items()}
+        self._staging = [{k: torch.empty(v.shape, dtype=dtypes[k], pin_memory=pinned) for k, v in arrays.items()}
                          for _ in range(config.inference_workers)]
         self._staged = [{k: v.numpy() for k, v in staging.items()} for staging in self._staging]  # the same memory
-        self._others = ThreadPoolExecutor(max(1, config.inference_workers - 1), "inference")  # beside the thread that collects
+        self._others = ThreadPoolExecutor(max(1, config.inference_workers - 1), "inference")
         self._choosing, self._noting = threading.Lock(), threading.Lock()
         self._promised = 0  # steps of this rollout that are being closed
-        self._waiting: list[int] = []  # environments that have given their share of this rollout, and go first in the next
+        self._waiting: list[int] = []  # environments that have given their share, and go first in the next rollout
         self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
         self._step_s = np.zeros(n)  # time they took together, of those that were begun in this rollout
         self._timed = np.zeros(n, np.int64)  # how many those are
         self._broken = False  # an inference worker failed
         self._began = 0.0  # this rollout, by time.monotonic
-        # Per environment, what goes with the observation that waits for an action: whether it begins an episode, and, on the
-        # device, recurrent state and previous action.
+        # Per environment, what goes with the observation that waits for an action: whether it begins an episode, and,
+        # on the device, recurrent state and previous action.
         self._starts = np.ones(n, bool)
         self._state = torch.zeros(n, policy.state_size, device=device)
         self._previous = torch.zeros(n, policy.action_size, device=device)
@@ -112,11 +124,10 @@ class Collector:
             self.generator.set_state(saved["generator"])
 
     def content(self) -> dict[str, Any]:
-        """Between two rollouts: all that the next one depends on, but for the open rows and the policy.
-        Tensors and plain values."""
+        """What the next rollout depends on, but for the open rows and the policy: tensors and plain values."""
         return self.order.content() | {
-            "state": self._state.cpu(), "previous": self._previous.cpu(), "starts": torch.from_numpy(self._starts.copy()),
-            "waiting": list(self._waiting), "generator": self.generator.get_state()}
+            "state": self._state.cpu(), "previous": self._previous.cpu(), "generator": self.generator.get_state(),
+            "starts": torch.from_numpy(self._starts.copy()), "waiting": list(self._waiting)}
 
     def prepare(self, everyone: Sequence[RankReport]) -> None:
         """All ranks have learned: plan where to end the next rollout early."""
@@ -124,8 +135,8 @@ class Collector:
             self.preemption.prepare(everyone)
 
     def collect(self, policy: PolicyNetwork, rollout: Rollout, version: int) -> CollectStats:
-        """Fill `rollout` with exactly its number of closed steps under `policy`, the `version`-th; with fewer, if the rollout
-        of all ranks is over before."""
+        """Fill `rollout` with its number of closed steps under `policy`, the `version`-th; fewer if all ranks end it
+        early."""
         stats = CollectStats()
         started = time.perf_counter()
         rollout.begin()
@@ -147,22 +158,24 @@ class Collector:
         return stats
 
     def _all_work(self, policy: PolicyNetwork, rollout: Rollout, version: int, stats: CollectStats) -> None:
-        """Let every inference worker do its part of a rollout; the first that fails ends the work of all, and its error is
-        raised. All use one CUDA stream: what one of them wrote the others read in order."""
+        """Let every inference worker do its part of a rollout; the first that fails ends the work of all, and its error
+        is raised. All use one CUDA stream: what one of them wrote the others read in order."""
         workers = self.config.inference_workers
         stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
-        others = [self._others.submit(self._work, worker, policy, rollout, version, stats, stream) for worker in range(1, workers)]
+        work = (policy, rollout, version, stats, stream)
+        others = [self._others.submit(self._work, worker, *work) for worker in range(1, workers)]
         try:
-            self._work(0, policy, rollout, version, stats, stream)
+            self._work(0, *work)
         finally:
             wait(others)
-        while others:  # taken out one by one: an error that is raised here would hold itself through the list, and what it has seen
+        while others:  # one by one: an error that is raised here would otherwise hold itself through the list
             others.pop().result()
         for part in ("wait_s", "inference_s", "storage_s"):
             setattr(stats, part, getattr(stats, part) / workers)
 
     @torch.inference_mode()
-    def _work(self, worker: int, policy: PolicyNetwork, rollout: Rollout, version: int, stats: CollectStats, stream: Any) -> None:
+    def _work(self, worker: int, policy: PolicyNetwork, rollout: Rollout, version: int, stats: CollectStats,
+              stream: Any) -> None:
         """One inference worker: answer environments until the rollout is over."""
         if worker:
             torch.set_num_threads(1)  # threads of torch's own are counted per thread
@@ -184,7 +197,7 @@ class Collector:
             raise
 
     def _choose(self, rollout: Rollout) -> tuple[np.ndarray, bool]:
-        """The environments that are answered next, (B,), once there are enough, and whether the rollout is over after them."""
+        """The environments to answer next, (B,), once there are enough, and whether the rollout is then over."""
         nobody = np.empty(0, np.int64)
         if self.cancelled.is_set():
             raise Cancelled("collection was told to end.")
@@ -203,8 +216,8 @@ class Collector:
             return rollout.remaining - self._promised
 
     def _next_batch(self, rollout: Rollout) -> np.ndarray:
-        """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`. Empty
-        if collection is to end meanwhile."""
+        """Wait for a batch: at least `min_batch` environments, or all there are, or what came within `max_wait_s`.
+        Empty if collection is to end meanwhile."""
         environments, waited_since = self.environments, None
         wanted = self.order.next(self._waiting) if self.order else None
         while True:
@@ -241,8 +254,8 @@ class Collector:
             del environments.ready[: len(envs)]
         return envs
 
-    def _infer(self, worker: int, policy: PolicyNetwork, rollout: Rollout, envs: np.ndarray, version: int, stats: CollectStats,
-               closing_only: bool = False) -> None:
+    def _infer(self, worker: int, policy: PolicyNetwork, rollout: Rollout, envs: np.ndarray, version: int,
+               stats: CollectStats, closing_only: bool = False) -> None:
         """Close the environments' open steps, choose their next actions, send them off, open the new steps."""
         begin = time.perf_counter()
         has_open = rollout.open_row[envs] != NO_ROW
@@ -265,7 +278,7 @@ class Collector:
         with self._noting:
             self._given[envs] += has_open
             self._time(envs[has_open & (self.environments.asked_at[envs] >= self._began)])
-            goes = (self._given[envs] < self._share(rollout)) & (not closing_only)  # the others wait for the next policy
+            goes = (self._given[envs] < self._share(rollout)) & (not closing_only)  # others wait for the next policy
             all_go, some_go = bool(goes.all()), bool(goes.any())
             go = slice(None) if all_go else np.flatnonzero(goes)
             if self.order:

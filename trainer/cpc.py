@@ -1,12 +1,12 @@
-"""CPC|A: contrastive predictive coding, conditioned on actions, as an auxiliary loss (Guo et al. 2018; in DD-PPO's line of work Ye
+"""CPC|A: contrastive predictive coding, conditioned on actions, as an auxiliary loss (Guo et al. 2018; after DD-PPO: Ye
 et al., "Auxiliary Tasks Speed Up Learning PointGoal Navigation", 2020).
 
-From what the policy remembers at a step and the actions that follow, a second LSTM predicts which image the agent sees k steps
-later, k from 1 to 20, against 20 others of the mini-batch. It is a network beside the engine's own, `policy=cpc`: nothing
-in PPO knows of it. The value that `evaluate` returns carries the gradient of the loss.
+From the policy's memory at a step and the actions that follow, a second LSTM predicts which image the agent sees k
+steps later, k from 1 to 20, against 20 others of the mini-batch. The network `policy=cpc` has this loss: the value that
+its `evaluate` returns carries the gradient, and nothing in PPO knows of it.
 
-Sizes are those of habitat-baselines (cpc_aux_loss.py), where the mean over valid predictions is divided by all and multiplied by
-their share a second time; here it is a mean.
+Sizes are those of habitat-baselines (cpc_aux_loss.py). There the mean over valid predictions is multiplied by their
+share a second time; here it is a mean.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ACTION_SIZE = 32
 
 
 def starts_and_reach(lengths: np.ndarray, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Up to `STARTS` steps of each of K sequences laid end to end, at random, that are not its last: rows (n,), and how many steps
-    follow each in its own sequence, at most `STEPS` (n,)."""
+    """Up to `STARTS` random steps, not the last, of each of K sequences laid end to end: their rows (n,), and how many
+    steps follow each in its own sequence, at most `STEPS` (n,)."""
     rows, reach, first = [], [], 0
     for length in lengths.tolist():
         at = torch.randperm(max(length - 1, 0), generator=generator)[:STARTS]
@@ -59,8 +59,15 @@ class CPC(nn.Module):
             nn.init.zeros_(parameter) if "bias" in name else nn.init.orthogonal_(parameter)
 
     def forward(self, memory: Tensor, images: Tensor, previous: Tensor, lengths: np.ndarray) -> Tensor:
-        """The mean over predictions. memory (M, F), images (M, E) and previous (M, A), the action before each step, of M steps laid
-        out as K sequences of `lengths` (K,). No prediction crosses the end of one; 0 where none is long enough."""
+        """Mean loss of the predictions, none of which crosses the end of a sequence; 0 where all sequences are too
+        short.
+
+        Args:
+            memory: (M, F) of M steps laid out as K sequences.
+            images: (M, E) embeddings.
+            previous: (M, A) the action before each step.
+            lengths: (K,) of the sequences.
+        """
         rows, reach = starts_and_reach(lengths)
         if not len(rows):
             return 0.0 * sum(parameter.sum() for parameter in self.parameters())
@@ -77,7 +84,8 @@ class CPC(nn.Module):
         right = at[k, n]
         others = torch.randint(max(len(images) - 1, 1), (len(right), NEGATIVES), device=memory.device)
         others = others + (others >= right[:, None]).long() if len(images) > 1 else others  # never the right one
-        scores = self.score(future + self.of_image(images[torch.cat([right[:, None], others], 1)])).squeeze(-1)  # (p, 1 + NEGATIVES)
+        candidates = self.of_image(images[torch.cat([right[:, None], others], 1)])
+        scores = self.score(future + candidates).squeeze(-1)  # (p, 1 + NEGATIVES)
         truth = torch.zeros_like(scores)
         truth[:, 0] = 1.0
         errors = binary_cross_entropy_with_logits(scores, truth, reduction="none")

@@ -14,7 +14,7 @@ class WorkerError(RuntimeError):
 
 
 class RankError(RuntimeError):
-    """Another rank died or failed. `told_elsewhere`: a rank that still lives prints the message; this one is to be silent."""
+    """Another rank died or failed. `told_elsewhere`: another rank prints the message; this one is to be silent."""
 
     def __init__(self, message: str, told_elsewhere: bool):
         super().__init__(message)
@@ -24,7 +24,7 @@ class RankError(RuntimeError):
 class NonFinite(RuntimeError):
     """The policy, its loss or its parameters became NaN or infinite. The learner was put back to before that update.
 
-    `inputs`: where it was the policy while it acted, what it was given: observations, recurrent state, previous action (tensors).
+    `inputs`: of a policy that failed while it acted: observations, recurrent state, previous action (tensors).
     """
 
     def __init__(self, message: str, inputs: dict[str, Any] | None = None):

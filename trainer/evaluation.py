@@ -1,9 +1,9 @@
-"""Evaluation while a run trains: in a process of its own (trainer/workers/evaluation_process.py), one episode after another.
+"""Evaluation while a run trains: in a process of its own (trainer/workers/evaluation_process.py).
 
-Training goes on meanwhile. What the policy of that moment reaches becomes metrics ("eval/return", "eval/success" ...), decides which
-checkpoint is the best, kept as `best.pt` beside the newest three, and may end the run. The measure is the success that episodes
-report in `info["metrics"]`, or their return while none has reported one. The first episode of each evaluation is filmed where the
-environment was made with render_mode="rgb_array".
+Training goes on meanwhile. What the policy of that moment reaches becomes metrics ("eval/return", "eval/success" ...),
+decides which checkpoint is the best, kept as `best.pt` beside the newest three, and may end the run. The measure is the
+success that episodes report in `info["metrics"]`, or their return while none has reported one. The first episode of
+each evaluation is filmed where the environment was made with render_mode="rgb_array".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def measure(metrics: dict[str, float]) -> tuple[str, float]:
 class Evaluator:
     """The other process, as the run sees it. One policy at a time is evaluated.
 
-    A process that dies or hangs is started again, once; the evaluation under way begins anew. `is_over`: no more evaluations come.
+    A process that dies or hangs is started again, once; the evaluation begins anew. `is_over`: there are no more.
     """
 
     def __init__(self, make_env: Callable[[], Any], make_policy: Any, config: TrainConfig):
@@ -55,17 +55,19 @@ class Evaluator:
             raise ValueError(f"evaluations (eval_every) cannot call {make_env!r} to make an environment: {GIVE}.")
         load_plugins()
         try:
-            blob = cloudpickle.dumps((make_env, make_policy, config.eval_episodes, config.seed + LATER, config.eval_film))
+            blob = cloudpickle.dumps(
+                (make_env, make_policy, config.eval_episodes, config.seed + LATER, config.eval_film))
         except Exception as error:
-            raise ValueError(f"what makes the environment of evaluations (eval_every) cannot be sent to their process ({error}): "
-                             f"{GIVE}.") from error
+            raise ValueError(f"what makes the environment of evaluations (eval_every) cannot be sent to their process "
+                             f"({error}): {GIVE}.") from error
         self._setup = pickle.dumps((list(sys.path), tuple(registered()), blob))
         self._limit_s = config.collect.step_timeout_s
-        self._without = "" if config.stop_at is None else f", and stop_at={config.stop_at:g} cannot end the run any more"
+        without = config.stop_at is not None
+        self._without = f", and stop_at={config.stop_at:g} cannot end the run any more" if without else ""
         self._under_way: dict[str, Any] | None = None
         self._made: tuple[str, Any] | None = None  # what the first process that made its environment told of it
         self._may_start_again, self.is_over = True, False
-        self._silent_s, self._looked_at = 0.0, time.monotonic()  # how long it had said nothing, and when that was looked at
+        self._silent_s, self._looked_at = 0.0, time.monotonic()  # how long it had said nothing at that time
         self._start()
 
     def _start(self) -> None:
@@ -78,8 +80,8 @@ class Evaluator:
         self._send(self._setup)
 
     def check(self, policy: Any, stop: Stop) -> None:
-        """Wait until the environment is made, or somebody asks to stop. ValueError if it is none that `policy` can be played in,
-        WorkerError if making it raises."""
+        """Wait until the environment is made, or somebody asks to stop. ValueError if it is none that `policy` can be
+        played in, WorkerError if making it raises."""
         from trainer.policy import observation_shapes
         from trainer.spaces import action_numbers, choices, flat_space, units
 
@@ -92,14 +94,16 @@ class Evaluator:
         if kind == "error":
             raise WorkerError(f"the environment of evaluations (eval_every) cannot be made: {told.rstrip()}")
         if kind == "several":
-            raise ValueError(f"evaluations (eval_every) play one environment, and were given {told}, several in one: {GIVE}.")
+            raise ValueError(f"evaluations (eval_every) play one environment, and were given {told}, several in one: "
+                             f"{GIVE}.")
         if kind == "none":
             raise ValueError(f"evaluations (eval_every) were given {told}, which is no Gymnasium environment: {GIVE}.")
         seen, action = pickle.loads(told)
         flat = flat_space(seen)
-        problem = misfit(policy, observation_shapes(flat), action_numbers(action), choices(action), "that of evaluations", units(flat))
-        if problem:
-            raise ValueError(f"the policy cannot be played in the environment of evaluations (eval_every): {problem}; {GIVE}.")
+        if problem := misfit(policy, observation_shapes(flat), action_numbers(action), choices(action),
+                             "that of evaluations", units(flat)):
+            raise ValueError(f"the policy cannot be played in the environment of evaluations (eval_every): {problem}; "
+                             f"{GIVE}.")
 
     @property
     def is_busy(self) -> bool:
@@ -112,8 +116,8 @@ class Evaluator:
             self._send_policy()
 
     def answer(self) -> tuple[dict[str, Any], dict[str, float], bytes | None] | None:
-        """The content that was evaluated, what it reached and a film (GIF), if that is known by now. An evaluation that raises is a
-        warning, and the last."""
+        """Content that was evaluated, what it reached and a film (GIF), if known by now. An evaluation that raises is a
+        warning, and the last one."""
         if self._under_way is None or (heard := self._hear()) is None:
             return None
         content, self._under_way = self._under_way, None
@@ -124,8 +128,8 @@ class Evaluator:
         return content, told, film[0]
 
     def _hear(self) -> tuple | None:
-        """The outcome of an evaluation, if it is known by now. Starts a process that has died or hangs again. Time in which nobody
-        listened counts as a quarter of the limit at most."""
+        """The outcome of an evaluation, if it is known by now. Starts a process that has died or hangs again. Time in
+        which nobody listened counts as a quarter of the limit at most."""
         has_ended = self._process.poll() is not None  # asked before, lest its last words are overlooked
         self._channel.sock.setblocking(False)
         try:
@@ -150,7 +154,8 @@ class Evaluator:
             stopped = is_stopped(self._process)
             why = "was stopped by a signal" if stopped else "hangs"
             limit = f" (collect.step_timeout_s={limit_s:g})" if self._is_ready else ""
-            self._begin_again(f"{why}: it has not finished {self._doing} for {self._silent_s:.0f} s{limit}", stopped or self._is_ready)
+            self._begin_again(f"{why}: it has not finished {self._doing} for {self._silent_s:.0f} s{limit}",
+                              may_pass=stopped or self._is_ready)
         return None
 
     def _begin_again(self, why: str, may_pass: bool) -> None:
@@ -197,5 +202,6 @@ class Evaluator:
             try:
                 self._process.wait(GRACE_S)
             except subprocess.TimeoutExpired:
-                _log.warning("the evaluation process has not finished a step, or close() of its environment, for %g s, and is killed.", GRACE_S)
+                _log.warning("the evaluation process has not finished a step, or close() of its environment, for %g s, "
+                             "and is killed.", GRACE_S)
         end_child(self._process)

@@ -1,8 +1,8 @@
 """Where the learner's next batch comes from: collected now, or collected while it learned from the last one.
 
 `Alternating`  collect, learn, collect, learn ...; the policy that collects is the one that was just learned.
-`Overlapping`  a thread collects rollout k + 1 while the learner learns from rollout k. The thread has its own copy of the
-               policy, renewed between two rollouts, so the experience is always of the policy before the last update: one
+`Overlapping`  a thread collects rollout k + 1 while the learner learns from rollout k. The thread has its own copy of
+               the policy, renewed between two rollouts: experience is always of the policy before the last update, one
                update late, never more (HTS-RL's delayed gradients, Liu et al. 2020; VER paper appendix E). `ppo.update`
                corrects for the delay.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,27 +23,25 @@ from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
 
 
-class Experience(Protocol):
+class Experience:
     """Batches for the learner, one after another."""
 
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
-        """The next batch. `policy` is the learner's newest, of `version` updates; the run ends in `steps_left` steps."""
-        ...
+        """The next batch. `policy`: the learner's newest, of `version` updates; the run ends in `steps_left` steps."""
+        raise NotImplementedError
 
     def prepare(self, everyone: Sequence[RankReport]) -> None:
         """All ranks have learned: plan where to end the next rollout early."""
-        ...
 
     def content(self) -> dict[str, Any]:
-        """All of the experience that is not learned from yet, and how to go on from it: tensors and plain values."""
-        ...
+        """What is not learned from yet, and how to go on from it: tensors and plain values."""
+        return {}
 
     def close(self) -> None:
         """End collection that is under way."""
-        ...
 
 
-class Alternating:
+class Alternating(Experience):
     """Collects when asked, in the learner's thread."""
 
     def __init__(self, collector: Collector, rollout: Rollout):
@@ -58,19 +56,18 @@ class Alternating:
     def content(self) -> dict[str, Any]:
         return {"collector": self.collector.content(), "rollout": self.rollout.content(), "pending": None}
 
-    def close(self) -> None:
-        pass
 
-
-class Overlapping:
-    """Collects in a thread of its own; torch gives the interpreter free while it computes. On CUDA, on a stream of its own."""
+class Overlapping(Alternating):
+    """Collects in a thread of its own, and on a CUDA stream of its own; torch frees the interpreter while it
+    computes."""
 
     def __init__(self, collector: Collector, rollout: Rollout, policy: Policy, saved: dict[str, Any] | None = None,
                  over_ranks: Callable[[int], int] = int):
         """`over_ranks`: adds a number of steps up over all ranks."""
         if rollout.batches != 2:
             raise ValueError("collection that overlaps learning needs a rollout with room for two batches.")
-        self.collector, self.rollout, self._over_ranks = collector, rollout, over_ranks
+        super().__init__(collector, rollout)
+        self._over_ranks = over_ranks
         self.acting = copy.deepcopy(policy).requires_grad_(False)
         for memory in (m for m in self.acting.modules() if isinstance(m, torch.nn.RNNBase)):
             memory.flatten_parameters()  # cuDNN wants the weights in one piece, which a copy does not keep
@@ -108,13 +105,10 @@ class Overlapping:
             self._stream.synchronize()
         return stats
 
-    def prepare(self, everyone: Sequence[RankReport]) -> None:
-        self.collector.prepare(everyone)
-
     def content(self) -> dict[str, Any]:
         done = self._pending.result() if self._pending else None  # the collector must be between two rollouts
         pending = {"steps": done.steps, "episodes": done.episodes, "batches": done.batches} if done else None
-        return {"collector": self.collector.content(), "rollout": self.rollout.content(), "pending": pending}
+        return super().content() | {"pending": pending}
 
     def close(self) -> None:
         self.collector.cancel()

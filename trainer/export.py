@@ -2,14 +2,14 @@
 
 It is one step of `Player(deterministic=True)`, with all that the policy normalises by inside:
 
-    in    every observation that it sees, by name, (B, ...) in single precision; `state` (B, state_size) and `previous` (B, A), zeros
-          where an episode begins. Where an observation is called `state` or `previous` itself, it keeps its name, and the engine's
-          own is `recurrent_state` or `recurrent_previous`.
-    out   `action` (B, numbers), within the bounds of its space and rounded where that is of whole numbers, or the chosen options, from
-          the first of the space on; `next_state` and `next_previous` for the next step
+    in    every observation that it sees, by name, (B, ...) in single precision; `state` (B, state_size) and `previous`
+          (B, A), zeros where an episode begins. An observation that is itself called `state` or `previous` keeps its
+          name, and the engine's own is `recurrent_state` or `recurrent_previous`.
+    out   `action` (B, numbers), within the bounds of its space and rounded where that is of whole numbers, or the
+          chosen options, counted from the first of the space; `next_state` and `next_previous` for the next step
 
-An output whose name an observation has is likewise `recurrent_action` and so on. In a program of torch.export the inputs come in
-this order, with `state` and `previous` last. B is 1 unless `batch` says otherwise.
+An output whose name an observation has is likewise `recurrent_action` and so on. In a program of torch.export the
+inputs come in this order, with `state` and `previous` last. B is 1 unless `batch` says otherwise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Step(nn.Module):
         self.policy = policy
         space = getattr(policy, "action_space", None)
         self.whole = whole(space)
-        self.register_buffer("of_first_options", torch.as_tensor(getattr(space, "start", 0)).reshape(-1), persistent=False)
+        first_options = torch.as_tensor(getattr(space, "start", 0)).reshape(-1)
+        self.register_buffer("of_first_options", first_options, persistent=False)
         self.keys = [key for key in policy.seen if key not in getattr(policy, "critic_keys", ())]
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -76,10 +77,10 @@ class Step(nn.Module):
 
 
 def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: int = 1) -> Path:
-    """Write `policy`, as `load_policy` gives it; the file is complete or as it was before. Raises OSError where it cannot be
-    written, ValueError if a network cannot be written in this format, ImportError without the package onnx."""
+    """Write `policy`, as `load_policy` gives it; the file is complete or as it was before. Raises OSError where it
+    cannot be written, ValueError for a network that this format cannot hold, ImportError without the package onnx."""
     path, content = Path(file), io.BytesIO()
-    step = Step(copy.deepcopy(policy.eval())).requires_grad_(False)  # else outputs of the exported program would ask for gradients
+    step = Step(copy.deepcopy(policy.eval())).requires_grad_(False)  # else outputs would ask for gradients
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
@@ -88,8 +89,9 @@ def export(policy: Any, file: str | os.PathLike, format: str = "onnx", batch: in
             if format == "torch":
                 torch.export.save(program, content)
             else:
-                written = torch.onnx.export(program, args=(), input_names=step.names(), output_names=step.outputs(), verbose=False)
-                for node in written.model.graph:  # what is computed on the way has names, too, which an observation may have
+                written = torch.onnx.export(program, args=(), input_names=step.names(), output_names=step.outputs(),
+                                            verbose=False)
+                for node in written.model.graph:  # an intermediate value may have the name of an observation
                     for value in node.outputs:
                         if value.name in step.keys:
                             value.name = f" {value.name}"

@@ -12,7 +12,8 @@ SHOWN_S = 5.0  # how long a film of MOST_FRAMES takes
 
 
 class Film:
-    """Frames at even distances: where an episode turns out to be longer, every second one goes, and fewer are taken from then on."""
+    """Frames at even distances: when there are too many, every second one goes, and half as many are taken from then
+    on."""
 
     def __init__(self) -> None:
         self._frames: list[np.ndarray] = []
@@ -38,7 +39,8 @@ class Film:
             return None
         first, *others = (Image.fromarray(frame).quantize(128, dither=Image.Dither.NONE) for frame in self._frames)
         file = io.BytesIO()
-        first.save(file, "gif", save_all=True, append_images=others, duration=round(1000 * SHOWN_S / MOST_FRAMES), loop=0)
+        shown_ms = round(1000 * SHOWN_S / MOST_FRAMES)
+        first.save(file, "gif", save_all=True, append_images=others, duration=shown_ms, loop=0)
         return file.getvalue()
 
 

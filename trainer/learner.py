@@ -19,8 +19,7 @@ from trainer.checkpoints.transfer import take_over
 from trainer.cloning import update as cloning
 from trainer.collect import CollectStats
 from trainer.config import TrainConfig
-from trainer.faults.nan_checks import check_finite
-from trainer.networks import MakePolicy, make, refuse_another
+from trainer.networks import MakePolicy, check_finite, make, refuse_another
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
 from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
@@ -32,8 +31,9 @@ from trainer.spaces import space_from_plain, units
 class Learner:
     """Policy, optimiser and counters, and how they change by one update. clones: it learns from demonstrations."""
 
-    def __init__(self, config: TrainConfig, observation_space: spaces.Space, action_space: spaces.Space, device: torch.device,
-                 ranks: Ranks | None = None, make_policy: MakePolicy = Policy, clones: bool = False):
+    def __init__(self, config: TrainConfig, observation_space: spaces.Space, action_space: spaces.Space,
+                 device: torch.device, ranks: Ranks | None = None, make_policy: MakePolicy = Policy,
+                 clones: bool = False):
         self.config, self.device, self.make_policy, self.clones = config, device, make_policy, clones
         self.ranks = ranks or Ranks(RankInfo())
         self.spaces = (observation_space, action_space)
@@ -54,9 +54,10 @@ class Learner:
         self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
-        """Learn from a batch; if that fails, this learner is as it was before. `count` follows, with the steps of all ranks.
+        """Learn from a batch; after a failure this learner is as it was before. `count` follows, with the steps of all
+        ranks.
 
-        A policy that normalises observations looks only, the first time: what it had learned in another unit would be worth nothing.
+        A policy that normalises observations only looks the first time: lessons in another unit would be worth nothing.
         """
         started = time.perf_counter()
         self.batch = collected.rows
@@ -69,11 +70,11 @@ class Learner:
         try:
             learns = not normalizes or self.policy.knows_observations()
             if self.clones:
-                stats = cloning.update(self.policy, self.optimizer, rollout, self.config.ppo, self.rng, collected.rows, self.ranks,
-                                       self.evaluate, learns)
+                stats = cloning.update(self.policy, self.optimizer, rollout, self.config.ppo, self.rng, collected.rows,
+                                       self.ranks, self.evaluate, learns)
             else:
-                stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng, collected.rows,
-                                   self.ranks, self.evaluate, late=self.late, learns=learns)
+                stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng,
+                                   collected.rows, self.ranks, self.evaluate, self.late, learns)
             if normalizes:
                 self.policy.take_observations(rollout.observations(collected.rows[: collected.steps]), self.ranks.sum_)
             check_finite(self.policy)
@@ -103,15 +104,15 @@ class Learner:
         return self.policy_content(meta) | {
             "optimizer": self.optimizer.state_dict(),
             "log_alpha": self.entropy_coef.log_alpha.detach().cpu(),
-            "counters": {"steps": self.steps, "updates": self.updates, "episodes": self.episodes, "seconds": self.seconds},
+            "counters": {key: getattr(self, key) for key in ("steps", "updates", "episodes", "seconds")},
             "torch_rng": torch.get_rng_state(),
             "numpy_rng": plain_rng(self.rng),
             "train_config": plain(asdict(self.config)),
         }
 
     def begin_with(self, content: dict[str, Any], transfer: bool = False) -> None:
-        """Begin with the policy of a checkpoint, or with what fits of it (trainer/checkpoints/transfer.py). Raises CheckpointError if it is of
-        another network or sees something else."""
+        """Begin with the policy of a checkpoint, or with what fits of it (trainer/checkpoints/transfer.py). Raises
+        CheckpointError if it is of another network or sees something else."""
         if transfer:
             take_over(self.policy, content, self.make_policy)
             return
@@ -122,7 +123,8 @@ class Learner:
                                              f"this run's environments show {ours}.")
         trained = units(space_from_plain(content["observation_space"]))
         if problem := other_unit(trained, units(self.spaces[0]), ours):
-            raise checkpoint.CheckpointError(f"the checkpoint is of a policy trained with {problem.format('this run')}.")
+            problem = problem.format("this run")
+            raise checkpoint.CheckpointError(f"the checkpoint is of a policy trained with {problem}.")
         try:
             self.policy.load_state_dict(content["policy"])
         except RuntimeError as error:
@@ -131,18 +133,20 @@ class Learner:
     def restore(self, content: dict[str, Any]) -> None:
         """Continue from a checkpoint. Raises CheckpointError if it is of another network."""
         self.begin_with(content)
-        ours = [{key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups]
+        # The settings of this run count, but for what adapts.
+        taken = {"params", "lr"} if self.config.ppo.schedule == "kl" else {"params"}
+        ours = [{k: v for k, v in group.items() if k not in taken} for group in self.optimizer.param_groups]
         try:
             self.optimizer.load_state_dict(content["optimizer"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise _another_network(error) from error
-        adapted = {"lr"} if self.config.ppo.schedule == "kl" else set()
-        for group, settings in zip(self.optimizer.param_groups, ours):  # the settings of this run count, but for what adapts
-            group |= {key: value for key, value in settings.items() if key not in adapted}
+        for group, settings in zip(self.optimizer.param_groups, ours):
+            group |= settings
         for parameter, state in self.optimizer.state.items():
-            if {"exp_avg", "exp_avg_sq", "step"} - set(state) or any(
-                    isinstance(value, torch.Tensor) and value.shape not in ((), parameter.shape) for value in state.values()):
-                raise checkpoint.CheckpointError("its optimizer is not that of its policy: it has other numbers or shapes.")
+            shapes = {value.shape for value in state.values() if isinstance(value, torch.Tensor)}
+            if {"exp_avg", "exp_avg_sq", "step"} - set(state) or shapes - {torch.Size(), parameter.shape}:
+                raise checkpoint.CheckpointError(
+                    "its optimizer is not that of its policy: it has other numbers or shapes.")
         with torch.no_grad():
             self.entropy_coef.log_alpha.copy_(content["log_alpha"])
         for name, value in content["counters"].items():
@@ -179,8 +183,9 @@ def check_advice(policy: Policy, observation_space: spaces.Space, action_space: 
     numbers = (len(policy.choices) or policy.action_size) + 1
     given = observation_shapes(observation_space).get(EXPERT_ACTION)
     if given != (numbers,):
-        raise ValueError(f"ppo.imitation_coef needs environments with an observation {EXPERT_ACTION!r} of {numbers} numbers, the "
-                         f"expert's action and its weight; these have {'none' if given is None else f'one of shape {given}'}.")
+        raise ValueError(f"ppo.imitation_coef needs environments with an observation {EXPERT_ACTION!r} of {numbers} "
+                         f"numbers, the expert's action and its weight; these have "
+                         f"{'none' if given is None else f'one of shape {given}'}.")
 
 
 def _another_network(error: Exception) -> checkpoint.CheckpointError:

@@ -25,8 +25,8 @@ class Player:
     def __init__(self, checkpoint: str | os.PathLike, env: gymnasium.Env, deterministic: bool = False, seed: int = 0,
                  make_policy: MakePolicy = Policy):
         """`checkpoint`: a file or the directory of a run. `deterministic`: the likeliest action instead of a drawn one.
-        `make_policy`: that of the training. Raises CheckpointError if it is none, of another network, or was trained with other
-        spaces than `env` has."""
+        `make_policy`: that of the training. Raises CheckpointError if it is none, of another network, or was trained
+        with other spaces than `env` has."""
         self._begin(load_policy(load_checkpoint(checkpoint), make_policy), env, deterministic, seed, str(checkpoint))
 
     @classmethod
@@ -65,5 +65,6 @@ class Player:
         numbers = act.action.numpy()
         for low, high in self._bounds:
             numbers = np.clip(numbers, low, high)
-        self._state, self._previous = act.state, self.policy.action_features(torch.as_tensor(numbers).to(act.action.dtype))
+        self._state = act.state
+        self._previous = self.policy.action_features(torch.as_tensor(numbers).to(act.action.dtype))
         return self._as_action(numbers.reshape(self._space.shape))

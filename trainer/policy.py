@@ -3,8 +3,8 @@
 Two ways in: `act` for inference, one step for many environments; `evaluate` for learning, whole sequences of unequal
 length. Both give the same numbers for the same steps (tests/trainer/test_policy.py).
 
-The value may have an MLP of its own, which then also sees what only the critic may see (`config.critic_keys`). Encoders and memory
-are shared.
+The value may have an MLP of its own, which also sees what only the critic may see (`config.critic_keys`). Encoders and
+memory are shared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from torch.nn.utils.rnn import PackedSequence
 
 from trainer.config import PolicyConfig
 from trainer.nets import distributions
-from trainer.nets.bounded import bounded
 from trainer.nets.encoders import ENCODERS, orthogonal
 from trainer.nets.images import image_layout
 from trainer.nets.moments import ReturnScale, RunningMoments, Sum, alone
@@ -30,10 +29,10 @@ from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices, units
 
 EXPERT_ACTION = "expert_action"
-"""The observation of this name is not for the policy but for its teacher: what an expert would do now, and, as a last number,
-the weight of that advice (0: none). `ppo.imitation_coef` says how much is learned from it."""
+"""The observation of this name is not for the policy but for its teacher: what an expert would do now, and, as a last
+number, the weight of that advice (0: none). `ppo.imitation_coef` says how much is learned from it."""
 ACTION_MASK = "action_mask"
-"""The observation of this name says which options of a discrete action are allowed: 1 or 0 for each, of all its parts."""
+"""This observation says which options of a discrete action are allowed: 1 or 0 for each, of all its parts."""
 FORBIDDEN = -1e8  # the logit of an option that is not allowed
 
 
@@ -48,15 +47,16 @@ class Act:
 
 
 class Policy(nn.Module):
-    """Actor-critic for a Dict (or Box) observation space and a Box, Discrete, MultiDiscrete or MultiBinary action space.
+    """Actor-critic for Dict or Box observations, and Box, Discrete, MultiDiscrete or MultiBinary actions.
 
-    Images (trainer.nets.images) have an encoder each; all other keys are flattened and concatenated. Without an encoder images are
-    not seen.
+    Images (trainer.nets.images) have an encoder each, and are not seen without; all other keys are concatenated as
+    vectors.
     """
 
     def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, config: PolicyConfig,
                  encoders: Mapping[str, Callable[..., nn.Module]] = ENCODERS):
-        """`encoders`: what `config.encoder` may name, each called with the shape (H, W, C) and `config.embedding_size`."""
+        """`encoders`: what `config.encoder` may name, each called with the shape (H, W, C) and
+        `config.embedding_size`."""
         super().__init__()
         self.config = config
         self.choices = choices(action_space)  # options of each part of a discrete action; () for a Box
@@ -70,24 +70,25 @@ class Policy(nn.Module):
         self.image_keys = list(self.layouts)
         self.masked = bool(self.choices) and ACTION_MASK in shapes
         if self.masked and shapes[ACTION_MASK] != (self.action_size,):
-            raise ValueError(f"the observation '{ACTION_MASK}' has shape {shapes[ACTION_MASK]}; the actions have {self.action_size} "
-                             "options, of which it tells which are allowed.")
+            raise ValueError(f"the observation '{ACTION_MASK}' has shape {shapes[ACTION_MASK]}; the actions have "
+                             f"{self.action_size} options, of which it tells which are allowed.")
         self._first_options = np.cumsum((0, *self.choices[:-1]))
-        vectors = [k for k in shapes if k not in layouts and k != EXPERT_ACTION and not (self.masked and k == ACTION_MASK)]
+        apart = {*layouts, EXPERT_ACTION, *([ACTION_MASK] if self.masked else [])}
+        vectors = [k for k in shapes if k not in apart]
         if wrong := [k for k in config.critic_keys if k not in vectors]:
             raise ValueError(f"policy.critic_keys has '{wrong[0]}', which is no vector that the environments show: "
                              f"{', '.join(vectors) or 'there is none'}.")
         if config.critic_keys and not config.separate_value:
-            raise ValueError("policy.critic_keys needs policy.separate_value=True: what only the critic may see cannot go through "
-                             "what both share.")
+            raise ValueError("policy.critic_keys needs policy.separate_value=True: what only the critic may see cannot "
+                             "go through what both share.")
         self.critic_keys = [k for k in vectors if k in config.critic_keys]
         self.vector_keys = [k for k in vectors if k not in config.critic_keys]
         self.units = units(observation_space)
         self.seen = {k: s for k, s in shapes.items()
                      if k in self.image_keys or k in vectors or self.masked and k == ACTION_MASK}
         self.encoders = nn.ModuleDict(
-            {_module_name(k): encoders[config.encoder](layout.shape, config.embedding_size) for k, layout in self.layouts.items()}
-        )
+            {_module_name(k): encoders[config.encoder](layout.shape, config.embedding_size)
+             for k, layout in self.layouts.items()})
         size = sum(int(np.prod(shapes[k])) for k in self.vector_keys)
         extra = sum(int(np.prod(shapes[k])) for k in self.critic_keys)
         inputs = size + config.embedding_size * len(self.image_keys) + self.action_size
@@ -123,20 +124,20 @@ class Policy(nn.Module):
         return self.config.state_size
 
     def action_features(self, action: Tensor) -> Tensor:
-        """Previous action as network input: executed (clipped) action, or a one-hot for each discrete part. -> (B, A)."""
+        """Previous action as network input, (B, A): executed (clipped), or a one-hot for each discrete part."""
         if self.choices:
-            return torch.cat([nn.functional.one_hot(part, n) for part, n in zip(action.unbind(-1), self.choices)], -1).float()
+            parts = zip(action.unbind(-1), self.choices)
+            return torch.cat([nn.functional.one_hot(part, n) for part, n in parts], -1).float()
         return torch.clamp(action, self.low, self.high)
 
     @torch.no_grad()
     def act(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, deterministic: bool = False,
             noise: Tensor | None = None, generator: torch.Generator | None = None) -> Act:
-        """One step. obs: key -> (B, ...); state (B, state_size); previous: `action_features` of the last action, zeros at
-        an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation, also
-        where actions are discrete (0: the likeliest);
-        `generator` is where random numbers come from otherwise, torch's global one by default. Raises ValueError on the CPU where a
-        mask allows no action."""
-        if self.masked and state.device.type == "cpu" and not torch.compiler.is_compiling():  # asking a GPU would wait for it
+        """One step. obs: key -> (B, ...); state (B, state_size); previous: `action_features` of the last action, zeros
+        at an episode's start (B, A). `noise` (B, A) replaces the standard normal draw, for reproducible evaluation,
+        also where actions are discrete (0: the likeliest); `generator` is where random numbers come from otherwise,
+        torch's global one by default. Raises ValueError on the CPU where a mask allows no action."""
+        if self.masked and state.device.type == "cpu" and not torch.compiler.is_compiling():  # a GPU would have to wait
             self._refuse_no_option(obs[ACTION_MASK])
         inputs = self._inputs(obs, previous)
         features, y = self.body(inputs), None
@@ -150,7 +151,8 @@ class Policy(nn.Module):
                 drawn = parts if deterministic else (params + distributions.gumbel(noise)).split(self.choices, -1)
                 action = torch.cat([part.argmax(-1, keepdim=True) for part in drawn], -1)
             else:
-                action = torch.cat([torch.multinomial(torch.softmax(part, -1), 1, generator=generator) for part in parts], -1)
+                action = torch.cat(
+                    [torch.multinomial(torch.softmax(part, -1), 1, generator=generator) for part in parts], -1)
             log_prob = distributions.categorical_log_prob(action, parts)
         else:
             if deterministic:
@@ -163,19 +165,19 @@ class Policy(nn.Module):
         return Act(action, log_prob, value, state)
 
     def _refuse_no_option(self, mask: Tensor) -> None:
-        allowed = np.maximum.reduceat(mask.numpy(), self._first_options, axis=1).min(0) >= 0.5  # of each part, in every environment
+        allowed = np.maximum.reduceat(mask.numpy(), self._first_options, axis=1).min(0) >= 0.5  # in every environment
         if not allowed.all():
             part = int(allowed.argmin())
-            raise ValueError(f"the observation '{ACTION_MASK}' allows none of the {self.choices[part]} options of part {part} of the "
-                             "action; it must allow at least one.")
+            raise ValueError(f"the observation '{ACTION_MASK}' allows none of the {self.choices[part]} options of part "
+                             f"{part} of the action; it must allow at least one.")
 
     def evaluate(self, obs: dict[str, Tensor], previous: Tensor, action: Tensor, sequences: Sequences,
                  state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Log-probability (M,), entropy (M,), value (M,) and mean action (M, A), or logits where it is discrete, of M steps
-        stored sequence after sequence.
+        """Log-probability (M,), entropy (M,), value (M,) and mean action, or logits where it is discrete, (M, A), of M
+        steps.
 
-        `sequences` says where each of the K sequences starts and how long it is; `state` (K, state_size) is the
-        recurrent state that entered its first step. Heads and probabilities are float32 whatever `learn_precision` says.
+        `sequences`: where each of the K sequences starts, and how long it is. `state` (K, state_size): recurrent state
+        at its first step. Heads and probabilities are float32 whatever `learn_precision` says.
         """
         with learning_in(self.config.learn_precision, previous.device):
             inputs = self._inputs(obs, previous)
@@ -186,9 +188,12 @@ class Policy(nn.Module):
         value = self._value(inputs, features, y, obs)
         if self.choices:
             parts = params.split(self.choices, -1)
-            return distributions.categorical_log_prob(action, parts), distributions.categorical_entropy(parts), value, params
-        entropy = distributions.gaussian_entropy(log_std).expand(len(value))
-        return distributions.gaussian_log_prob(action, params, log_std), entropy, value, params
+            log_prob = distributions.categorical_log_prob(action, parts)
+            entropy = distributions.categorical_entropy(parts)
+        else:
+            log_prob = distributions.gaussian_log_prob(action, params, log_std)
+            entropy = distributions.gaussian_entropy(log_std).expand(len(value))
+        return log_prob, entropy, value, params
 
     forward = evaluate  # what DistributedDataParallel calls
 
@@ -229,7 +234,7 @@ class Policy(nn.Module):
         if self.choices:
             return out.masked_fill(obs[ACTION_MASK] < 0.5, FORBIDDEN) if self.masked else out, None
         mean = torch.tanh(out) if self.config.tanh_mean else out
-        return mean, bounded(self.log_std, self.config.log_std_min, self.config.log_std_max)
+        return mean, distributions.bounded(self.log_std, self.config.log_std_min, self.config.log_std_max)
 
     def _value(self, inputs: Tensor, features: Tensor, y: Tensor | None, obs: dict[str, Tensor]) -> Tensor:
         """(B,); NaN where what only the critic sees is not there, as when a trained policy is played."""
@@ -261,8 +266,8 @@ class Policy(nn.Module):
             return self.encoders[_module_name(key)](image).float()
 
     def _step_memory(self, features: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One step: its output (B, hidden) and the state after it (B, state_size). An LSTM on the CPU without oneDNN, which packs all
-        weights anew at every call: with 16 environments that takes as long as the step."""
+        """One step: its output (B, hidden) and the state after it (B, state_size). An LSTM on the CPU without oneDNN,
+        which packs all weights anew at every call: with 16 environments that takes as long as the step."""
         before = self._split(state)
         if features.is_cuda or not self._splits:
             y, after = self.lstm(features.unsqueeze(0), before)
@@ -283,8 +288,8 @@ class Policy(nn.Module):
     def _run_lstm(self, features: Tensor, sequences: Sequences, state: Tensor) -> Tensor:
         """The memory over K sequences of unequal length, (M, F) -> (M, hidden), in the order the steps are stored.
 
-        On CUDA as a PackedSequence (VER paper 2.2, figure 3C). On CPU padded: oneDNN's fused LSTM does not accept packed
-        input and is several times faster although it computes the padding. Same result either way.
+        On CUDA as a PackedSequence (VER paper 2.2, figure 3C). On CPU padded: oneDNN's fused LSTM does not accept
+        packed input and is several times faster although it computes the padding. Same result either way.
         """
         if features.is_cuda:
             packed = PackedSequence(features[sequences.packed_order], sequences.batch_sizes)
@@ -302,7 +307,8 @@ def observation_shapes(space: spaces.Space) -> dict[str, tuple[int, ...]]:
     if isinstance(space, spaces.Dict):
         bad = [k for k, s in space.items() if not isinstance(s, spaces.Box)]
         if bad:
-            raise ValueError(f"observation key '{bad[0]}' is a {type(space[bad[0]]).__name__}; the engine takes Box keys only.")
+            raise ValueError(f"observation key '{bad[0]}' is a {type(space[bad[0]]).__name__}; the engine takes Box "
+                             "keys only.")
         return {k: tuple(s.shape) for k, s in space.items()}
     if isinstance(space, spaces.Box):
         return {"obs": tuple(space.shape)}

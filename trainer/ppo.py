@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
@@ -16,32 +17,46 @@ from trainer.nets import distributions
 from trainer.policy import EXPERT_ACTION, Policy
 from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
-from trainer.returns import gae, importance_weights
 from trainer.rollout import Batch, Rollout
-from trainer.sequences import Sequences, find_sequences, mini_batches
+from trainer.sequences import find_sequences, gae, importance_weights, mini_batches
 
 RATES = (1e-5, 1e-2)  # between which the KL divergence moves the learning rate
 
 
-def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weight: Tensor, clip: float) -> tuple[Tensor, Tensor]:
-    """Clipped surrogate, mean of -w min(r A, clip(r, 1-c, 1+c) A), and the ratio r. All inputs (M,)."""
+@dataclass(frozen=True)
+class Targets:
+    """What M steps are to teach the policy, each (M,)."""
+
+    log_prob: Tensor  # of the policy that ratios are taken to
+    advantage: Tensor
+    value: Tensor
+    weight: Tensor
+    policy_weight: Tensor  # the same, times how much likelier an action has become since a late batch was collected
+
+    def at(self, where: Tensor) -> Targets:
+        return Targets(*(values[where] for values in vars(self).values()))
+
+
+def policy_loss(log_prob: Tensor, old_log_prob: Tensor, advantage: Tensor, weight: Tensor,
+                clip: float) -> tuple[Tensor, Tensor]:
+    """Clipped surrogate, mean of -w min(r A, clip(r, 1-c, 1+c) A), and the ratio r (M,). All tensors are (M,)."""
     ratio = torch.exp(log_prob - old_log_prob)
     surrogate = torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
     return -(weight * surrogate).mean(), ratio
 
 
 def value_loss(value: Tensor, target: Tensor, weight: Tensor, unit: float = 1.0) -> Tensor:
-    """Mean of w ((V - R) / unit)^2 / 2, not clipped (Table A1). `unit` 0: nothing is known of rewards, and nothing to learn."""
+    """Mean of w ((V - R) / unit)^2 / 2, not clipped (Table A1). `unit` 0: no reward was seen, nothing is to be
+    learned."""
     return (0.5 * weight * ((value - target) / unit).square()).mean() if unit else 0.0 * value.sum()
 
 
 def imitation_loss(policy: Policy, mean: Tensor, advice: Tensor) -> Tensor:
-    """How far the policy is from what an expert would do in the states that the policy itself came to (DAgger, Ross et al. 2011),
-    times the weight of that advice, mean over steps.
+    """Weighted distance to an expert's actions in states that the policy came to (DAgger, Ross et al. 2011); the mean.
 
-    mean (M, A): of the policy's actions, or logits. advice (M, A + 1): the expert's action and its weight. Continuous: squared
-    distance of what would be executed, so a mean beyond a bound is as good as at it; the gradient is that at the bound, so that a
-    mean beyond the wrong one comes back. Discrete: cross-entropy.
+    mean (M, A): of the policy's actions, or logits. advice (M, A + 1): the expert's action and its weight. Continuous
+    actions: squared distance of what would be executed, so a mean beyond a bound counts as at the bound; its gradient
+    is that at the bound, so that a mean beyond the wrong bound comes back. Discrete actions: cross-entropy.
     """
     action, weight = advice[:, :-1], advice[:, -1]
     if policy.choices:
@@ -60,7 +75,7 @@ def imitation_weight(config: PPOConfig, optimizer: torch.optim.Optimizer) -> flo
 class EntropyCoefficient:
     """The weight alpha of the entropy bonus, fixed or learned so that entropy stays at or above a target.
 
-    Learned (VER paper section 4, after Haarnoja et al. 2018): alpha moves down the gradient of alpha (H - target), so it
+    Learned (VER paper section 4, after Haarnoja et al. 2018): alpha moves down the gradient of alpha (H - target). It
     rises while the entropy H is below the target and falls while it is above, within bounds. `log_alpha` is optimised.
     """
 
@@ -89,25 +104,8 @@ class EntropyCoefficient:
             self.log_alpha.clamp_(math.log(self.bounds[0]), math.log(self.bounds[1]))
 
 
-@dataclass
-class UpdateStats:
-    """Means over the mini-batches of one update."""
-
-    sums: dict[str, float] = field(default_factory=dict)
-    count: int = 0
-
-    def add(self, **values: float) -> None:
-        self.count += 1
-        for k, v in values.items():
-            self.sums[k] = self.sums.get(k, 0.0) + v
-
-    def means(self) -> dict[str, float]:
-        return {k: v / max(1, self.count) for k, v in self.sums.items()}
-
-
 def _uncompiled(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of an optimiser without torch's decorator, which imports torch's compiler: two seconds at the start of a run that
-    compiles nothing."""
+    """An optimiser's method without torch's decorator, which takes two seconds to import a compiler."""
     return getattr(method, "__wrapped__", method)
 
 
@@ -128,8 +126,7 @@ def make_optimizer(policy: Policy, entropy: EntropyCoefficient, config: PPOConfi
 
 
 def rate_by_kl(rate: float, kl: float, goal: float) -> float:
-    """The next learning rate (the rule of rsl_rl): less where a gradient step moved the policy by more than twice the goal, more where
-    it moved by less than half of it."""
+    """The next learning rate (the rule of rsl_rl): less above twice the goal, more below half of it."""
     return max(rate / 1.5, RATES[0]) if kl > 2 * goal else min(rate * 1.5, RATES[1]) if kl < goal / 2 else rate
 
 
@@ -141,18 +138,35 @@ def scheduled_rate(config: PPOConfig, progress: float) -> float:
     return config.learning_rate * (1 - progress) if config.schedule == "linear" else config.learning_rate
 
 
+def take_returns(policy: Any, returns: Tensor, ranks: Ranks) -> float:
+    """Let a policy that normalises values see these returns (M,); the unit in which its value errors count."""
+    if not hasattr(policy, "take_returns"):
+        return 1.0
+    policy.take_returns(returns, ranks.sum_)
+    return policy.unit_of_values()
+
+
 def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: EntropyCoefficient, rollout: Rollout,
            config: PPOConfig, rng: np.random.Generator, batch: np.ndarray | None = None,
            ranks: Ranks | None = None, evaluate: Callable[..., Any] | None = None, late: bool = False,
            learns: bool = True) -> dict[str, float]:
-    """Learn from the rows `batch` of `rollout`, by default those that are closed: returns, then epochs over shuffled
-    mini-batches. Gives mean statistics.
+    """Learn from rows of a rollout: returns, then epochs over shuffled mini-batches. Gives mean statistics.
 
-    `late`: the policy has been updated since it acted, because collection overlaps learning. Then ratios are taken to the policy
-    as it is now, and each step is weighted by how much likelier its action has become, at most `max_importance_weight`
-    (decoupled objective, Hilton et al. 2021): with ratios to the policy that acted, the last update would already have used up
-    the clipping range of this one. On several ranks, `evaluate` is `policy.evaluate` with gradients that are averaged over
-    `ranks` (Ranks.evaluator). Not `learns`: the returns are only looked at, for a policy that normalises by them.
+    Args:
+        policy: the network.
+        optimizer: of its parameters, and of a learned entropy coefficient.
+        entropy_coef: the weight of the entropy.
+        rollout: where the experience is.
+        config: settings of PPO.
+        rng: deals sequences to mini-batches.
+        batch: (S,) the rows to learn from; by default those that are closed.
+        ranks: over which gradients and statistics are averaged; by default this process alone.
+        evaluate: `policy.evaluate` with those gradients (Ranks.evaluator).
+        late: the policy has been updated since it acted, because collection overlaps learning. Then ratios are taken to
+            the policy as it is now: with ratios to the policy that acted, the last update would already have used up
+            the clipping range of this one. Each step is weighted by how much likelier its action has become, at most
+            `max_importance_weight` (decoupled objective, Hilton et al. 2021).
+        learns: False: a policy that normalises values only looks at the returns.
     """
     ranks = ranks or Ranks(RankInfo())
     evaluate = evaluate or policy.evaluate
@@ -164,26 +178,23 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
                     config.discount, config.gae_lambda)
     weight = importance_weights(rollout.env[rows], rollout.num_envs, config.max_importance_weight)
     target = advantage + rollout.value[rows]
-    unit = 1.0
-    if hasattr(policy, "take_returns"):
-        policy.take_returns(torch.from_numpy(target).to(device), ranks.sum_)
-        unit = policy.unit_of_values()
-    advantages, targets, weights = (torch.from_numpy(x).to(device) for x in (advantage, target, weight))
-    policy_weights, log_probs = weights, rollout.log_prob[torch.from_numpy(rows).to(device)]
+    advantages, values, weights = (torch.from_numpy(x).to(device) for x in (advantage, target, weight))
+    unit = take_returns(policy, values, ranks)
+    log_prob, policy_weights = rollout.log_prob[torch.from_numpy(rows).to(device)], weights
     if late and learns:
         now = log_probs_now(policy, rollout, rows, starts, config.mini_batches)
-        policy_weights = weights * torch.exp(now - log_probs).clamp(max=config.max_importance_weight or math.inf)
-        log_probs = now
-    stats = UpdateStats()
-    stop = False
-    epochs_done = 0
-    for _ in range(config.epochs if learns else 0):
+        policy_weights = weights * torch.exp(now - log_prob).clamp(max=config.max_importance_weight or math.inf)
+        log_prob = now
+    targets = Targets(log_prob, advantages, values, weights, policy_weights)
+    stats: list[dict[str, float]] = []
+    stop, epochs = False, 0
+    while epochs < config.epochs and learns and not stop:
+        epochs += 1
         for positions, lengths in mini_batches(starts, len(rows), config.mini_batches, rng):
-            where = torch.from_numpy(positions).to(device)
-            first = np.cumsum(lengths) - lengths
-            kl = _learn(policy, evaluate, ranks, optimizer, entropy_coef, rollout.gather(rows[positions], rows[positions[first]]),
-                        Sequences(lengths, device), log_probs[where], advantages[where], targets[where], weights[where],
-                        policy_weights[where], unit, config, stats)
+            part = rollout.gather(rows[positions], lengths)
+            stats.append(_learn(policy, evaluate, ranks, optimizer, entropy_coef, part,
+                                targets.at(torch.from_numpy(positions).to(device)), unit, config))
+            kl = stats[-1]["kl"]
             if config.target_kl is not None or config.schedule == "kl":
                 kl = float(ranks.average_(torch.tensor(kl, device=device)))
             if config.schedule == "kl":
@@ -191,29 +202,29 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
                     group["lr"] = rate_by_kl(group["lr"], kl, config.kl_goal)
             if stop := config.target_kl is not None and kl > config.target_kl:
                 break
-        epochs_done += 1
-        if stop:
-            break
     version = rollout.version[rows]
     explained = 1 - float(np.var(target - rollout.value[rows]) / (np.var(target) + 1e-8))
-    return stats.means() | {
-        "explained_variance": explained, "epochs": float(epochs_done), "sequences": float(len(starts)),
+    return means(stats) | {
+        "explained_variance": explained, "epochs": float(epochs), "sequences": float(len(starts)),
         "importance_weight_mean": float(weight.mean()), "importance_weight_min": float(weight.min()),
         "stale_fraction": float((version < version.max()).mean()), "oldest_age": float(version.max() - version.min()),
         "value_mean": float(rollout.value[rows].mean()), "target_mean": float(target.mean()),
     }
 
 
+def means(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of each figure over the mini-batches of one update; none where there was no mini-batch."""
+    return {key: sum(each[key] for each in stats) / len(stats) for key in (stats[0] if stats else ())}
+
+
 @torch.no_grad()
 def log_probs_now(policy: Policy, rollout: Rollout, rows: np.ndarray, starts: np.ndarray, parts: int) -> Tensor:
-    """Log-probability of the actions in `rows` (S,), laid out in sequences that begin at `starts`, under the policy as it is;
-    computed in `parts`. -> (S,)."""
+    """Log-probability (S,) of the actions in `rows` (S,) under the policy as it is, computed in `parts`. The rows are
+    laid out in sequences that begin at `starts`."""
     device = rollout.log_prob.device
     out = torch.empty(len(rows), device=device)
     for positions, lengths in mini_batches(starts, len(rows), parts, np.random.default_rng(0)):
-        first = np.cumsum(lengths) - lengths
-        part = rollout.gather(rows[positions], rows[positions[first]])
-        log_prob, *_ = policy.evaluate(part.obs, part.previous, part.action, Sequences(lengths, device), part.state)
+        log_prob, *_ = rollout.gather(rows[positions], lengths).given_to(policy.evaluate)
         out[torch.from_numpy(positions).to(device)] = log_prob
     return out
 
@@ -225,7 +236,8 @@ def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
     if ranks.size == 1:
         return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     x = advantage.double()
-    count, total, squares = ranks.average_(torch.stack([torch.ones_like(x).sum(), x.sum(), x.square().sum()])) * ranks.size
+    sums = torch.stack([torch.ones_like(x).sum(), x.sum(), x.square().sum()])
+    count, total, squares = ranks.average_(sums) * ranks.size
     mean = total / count
     std = ((squares - count * mean.square()) / (count - 1)).clamp(min=0).sqrt()
     return ((x - mean) / (std + 1e-8)).to(advantage.dtype)
@@ -233,8 +245,8 @@ def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:
 
 def gradient_step(policy: Policy, optimizer: torch.optim.Optimizer, loss: Tensor, config: PPOConfig,
                   before: Callable[[], Any] = lambda: None) -> float:
-    """Down the gradient of a loss, scaled down to `max_grad_norm`; gives its norm. `before` the step, gradients may be looked at.
-    NonFiniteLoss, and no step."""
+    """A step down the gradient of a loss, scaled down to `max_grad_norm`; gives the norm. `before` is called before the
+    step. Raises NonFiniteLoss instead of a step with a loss or norm that is not finite."""
     optimizer.zero_grad(set_to_none=True)
     loss.backward()  # averages the policy's gradients over ranks
     before()
@@ -247,15 +259,14 @@ def gradient_step(policy: Policy, optimizer: torch.optim.Optimizer, loss: Tensor
 
 
 def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer: torch.optim.Optimizer,
-           entropy_coef: EntropyCoefficient, batch: Batch, sequences: Sequences, old_log_prob: Tensor, advantage: Tensor,
-           target: Tensor, weight: Tensor, policy_weight: Tensor, unit: float, config: PPOConfig, stats: UpdateStats) -> float:
-    """One gradient step. Returns the approximate KL divergence from the policy that ratios are taken to."""
-    if config.normalize_advantages:
-        advantage = normalized(advantage, ranks)
-    log_prob, entropy, value, mean = evaluate(batch.obs, batch.previous, batch.action, sequences, batch.state)
-    surrogate, ratio = policy_loss(log_prob, old_log_prob, advantage, policy_weight, config.clip)
-    value_error = value_loss(value, target, weight, unit)
-    loss = surrogate + config.value_coef * value_error + entropy_coef.loss(entropy, weight)
+           entropy_coef: EntropyCoefficient, batch: Batch, targets: Targets, unit: float,
+           config: PPOConfig) -> dict[str, float]:
+    """One gradient step; its statistics. "kl": approximate divergence from the policy that ratios are taken to."""
+    advantage = normalized(targets.advantage, ranks) if config.normalize_advantages else targets.advantage
+    log_prob, entropy, value, mean = batch.given_to(evaluate)
+    surrogate, ratio = policy_loss(log_prob, targets.log_prob, advantage, targets.policy_weight, config.clip)
+    value_error = value_loss(value, targets.value, targets.weight, unit)
+    loss = surrogate + config.value_coef * value_error + entropy_coef.loss(entropy, targets.weight)
     imitated = {}
     if config.imitation_coef:
         imitation = imitation_loss(policy, mean, batch.obs[EXPERT_ACTION])
@@ -264,9 +275,8 @@ def _learn(policy: Policy, evaluate: Callable[..., Any], ranks: Ranks, optimizer
     norm = gradient_step(policy, optimizer, loss, config, lambda: ranks.average_(entropy_coef.log_alpha.grad))
     entropy_coef.clamp()
     with torch.no_grad():
-        log_ratio = log_prob - old_log_prob
-        kl = (torch.exp(log_ratio) - 1 - log_ratio).mean().item()
-        stats.add(policy_loss=surrogate.item(), value_loss=value_error.item(), entropy=entropy.mean().item(), kl=kl,
-                  clip_fraction=((ratio - 1).abs() > config.clip).float().mean().item(), grad_norm=norm,
-                  entropy_coef=float(entropy_coef.value()), **imitated)
-    return kl
+        log_ratio = log_prob - targets.log_prob
+        return {"policy_loss": surrogate.item(), "value_loss": value_error.item(), "entropy": entropy.mean().item(),
+                "kl": (torch.exp(log_ratio) - 1 - log_ratio).mean().item(),
+                "clip_fraction": ((ratio - 1).abs() > config.clip).float().mean().item(), "grad_norm": norm,
+                "entropy_coef": float(entropy_coef.value()), **imitated}

@@ -1,25 +1,28 @@
 """The one place experience lives: a linear buffer of steps, filled by whichever environment is ready.
 
-A *row* is one step: what the policy saw and did, and, once the environment has answered, the reward and the value of the
-state that followed. A row is *open* until that answer arrives; every environment has at most one open row. A rollout ends
-when S = T x N rows have been closed, wherever they came from. Open rows, of environments still simulating, keep their place
-and are closed in the next rollout (VER paper 2.2, "Inflight actions"): nothing simulated is lost and nothing is copied.
+A *row* is one step: what the policy saw and did, and, once the environment has answered, the reward and the value of
+the state that followed. A row is *open* until that answer arrives; every environment has at most one open row. A
+rollout ends when S = T x N rows have been closed, wherever they came from. Open rows, of environments that still
+simulate, keep their place and are closed in the next rollout (VER paper 2.2, "Inflight actions"): nothing simulated is
+lost and nothing is copied.
 
-The rows of a finished rollout are its *batch*: a list of row numbers. Rows are overwritten oldest experience first, so a
-rollout that was ended early can fill its batch with what the rollout before has closed (VER paper 2.3): never with what that one
-was itself filled with, so no step is learned from more than twice. With room for two batches, one is collected while the other is
-learned from.
+The rows of a finished rollout are its *batch*: a list of row numbers. The oldest experience is overwritten first, so a
+rollout that was ended early can fill its batch with rows that the rollout before has closed (VER paper 2.3). It never
+takes rows that had filled that one, so no step is learned from more than twice. With room for two batches, one is
+collected while the other is learned from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from trainer.sequences import Sequences
 
 if TYPE_CHECKING:
     from trainer.cloning.demonstrations import Demonstration
@@ -30,13 +33,17 @@ NO_ROW = -1
 
 @dataclass(frozen=True)
 class Batch:
-    """Steps of one mini-batch or one whole rollout, on the learner's device; M steps, K sequences."""
+    """Steps of one mini-batch, on the learner's device; M steps in K sequences."""
 
     obs: dict[str, Tensor]  # key -> (M, ...)
     previous: Tensor  # (M, A) previous action as network input
     action: Tensor  # (M, A), or (M, parts) where it is discrete
-    log_prob: Tensor  # (M,) under the policy that acted
+    sequences: Sequences
     state: Tensor  # (K, state_size) recurrent state that entered the first step of each sequence
+
+    def given_to(self, evaluate: Callable[..., Any]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What `evaluate`, a `PolicyNetwork.evaluate`, gives for it."""
+        return evaluate(self.obs, self.previous, self.action, self.sequences, self.state)
 
 
 class Rollout:
@@ -48,8 +55,18 @@ class Rollout:
     def __init__(self, num_envs: int, steps: int, obs_shapes: dict[str, tuple[int, ...]], action_size: int,
                  discrete: int, state_size: int, device: torch.device, batches: int = 1,
                  obs_types: Mapping[str, np.dtype] | None = None):
-        """`discrete`: parts of a discrete action; 0 for a Box. `obs_types`: uint8 for observations that are bytes; they are kept as
-        such, and handed out as floats like all others."""
+        """
+        Args:
+            num_envs: N.
+            steps: S, of a whole rollout.
+            obs_shapes: by key.
+            action_size: A.
+            discrete: parts of a discrete action; 0 for a Box.
+            state_size: floats of recurrent state.
+            device: of the large fields.
+            batches: 1 or 2.
+            obs_types: uint8 for observations that are kept as bytes; all are handed out as floats.
+        """
         rows = batches * steps + num_envs
         self.num_envs, self.steps, self.rows, self.batches = num_envs, steps, rows, batches
         of_bytes = {k for k, kind in (obs_types or {}).items() if kind == np.uint8}
@@ -78,8 +95,8 @@ class Rollout:
         self._closed_before = np.zeros(rows, bool)  # rows that were closed in it
 
     def begin(self) -> None:
-        """Start a rollout. Open rows stay where they are; of the others, the oldest experience is overwritten first, and
-        with room for two batches the newest is not overwritten at all."""
+        """Start a rollout. Open rows stay; of the others, the oldest experience is overwritten first. With room for two
+        batches the newest batch is not overwritten."""
         is_free = np.ones(self.rows, bool)
         is_free[self.open_row[self.open_row != NO_ROW]] = False
         is_free[self.batch] = False
@@ -92,13 +109,13 @@ class Rollout:
         self.num_closed = 0
 
     def finish(self, fill: bool = True) -> np.ndarray:
-        """End the rollout: its batch, the rows closed in it. If it is ended early and `fill` is true, the newest steps that the
-        rollout before has closed make up for those that are missing, as far as there are any."""
+        """End the rollout: its batch, the rows closed in it. If it ends early and `fill` is true, the newest steps that
+        the rollout before has closed take the place of missing ones, as far as there are any."""
         closed = self.closed[: self.num_closed]
         batch = closed.copy()
         if fill and self.remaining and len(self.batch):
-            # What was not overwritten of the batch before is at least S - closed: each row used beyond the free ones was
-            # opened after a step was closed.
+            # At least S - closed rows of the batch before are left: each row used beyond the free ones was opened after
+            # a step was closed.
             old = self._free[self._used :] if self.batches == 1 else self.batch
             batch = np.concatenate([batch, old[self._closed_before[old]][-self.remaining :]])
         self._closed_before[:] = False
@@ -142,8 +159,7 @@ class Rollout:
         self.open_row[envs] = rows
 
     def take(self, episodes: Sequence[Demonstration], policy: PolicyNetwork, version: int) -> np.ndarray:
-        """Whole episodes that were not collected here, of at most S steps together, in the place of all that there is. Their
-        rows."""
+        """Put whole demonstrated episodes, at most S steps together, in the place of all that there is; their rows."""
         lengths = [len(episode.reward) for episode in episodes]
         total = sum(lengths)
         first = np.cumsum(lengths) - lengths
@@ -161,17 +177,13 @@ class Rollout:
         self.total += total
         return np.arange(total)
 
-    def gather(self, rows: np.ndarray, first: np.ndarray) -> Batch:
-        """Copy steps `rows` (M,) and the recurrent states of rows `first` (K,) into one batch."""
+    def gather(self, rows: np.ndarray, lengths: np.ndarray) -> Batch:
+        """Copy steps `rows` (M,), laid out as sequences of `lengths` (K,), into one batch."""
         device = self.log_prob.device
         where = torch.from_numpy(rows).to(device)
-        return Batch(
-            obs=self.observations(rows),
-            previous=self.previous.index_select(0, where),
-            action=self.action.index_select(0, where),
-            log_prob=self.log_prob.index_select(0, where),
-            state=self.state.index_select(0, torch.from_numpy(first).to(device)),
-        )
+        first = torch.from_numpy(rows[np.cumsum(lengths) - lengths]).to(device)
+        return Batch(self.observations(rows), self.previous.index_select(0, where), self.action.index_select(0, where),
+                     Sequences(lengths, device), self.state.index_select(0, first))
 
     def observations(self, rows: np.ndarray) -> dict[str, Tensor]:
         """Of steps `rows` (M,), as floats: key -> (M, ...)."""
@@ -210,7 +222,8 @@ class Rollout:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields on the CPU that describe rows, by name."""
-        return {k: getattr(self, k) for k in ("value", "reward", "next_value", "env", "step", "starts_episode", "version")}
+        names = ("value", "reward", "next_value", "env", "step", "starts_episode", "version")
+        return {k: getattr(self, k) for k in names}
 
     def nbytes(self) -> int:
         """Memory of all fields, in bytes."""

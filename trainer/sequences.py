@@ -1,8 +1,8 @@
 """From K variable-length sequences to B equal mini-batches, and how a mini-batch is laid out for an LSTM.
 
-VER paper 2.2: the K sequences of a rollout are put in random order and laid end to end; the first S/B steps are the first
-mini-batch, the next S/B the second, and so on. A sequence that straddles a border is split, and each piece starts from
-the recurrent state stored with its own first step.
+VER paper 2.2: the K sequences of a rollout are put in random order and laid end to end; the first S/B steps are the
+first mini-batch, the next S/B the second, and so on. A sequence that straddles a border is split, and each piece starts
+from the recurrent state stored with its own first step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def find_sequences(env: np.ndarray, step: np.ndarray, starts_episode: np.ndarray
     """Group steps into sequences: same environment, same episode, consecutive steps.
 
     env, step, starts_episode: (S,) environment, that environment's running step count, first step of an episode.
-    Returns `order` (S,), which sorts the steps sequence after sequence, and `starts` (K,), where in `order` each begins.
+    Returns `order` (S,), which sorts the steps sequence after sequence, and `starts` (K,), where in `order` each
+    begins.
     """
     order = np.lexsort((step, env))
     e, s = env[order], step[order]
@@ -28,11 +29,12 @@ def find_sequences(env: np.ndarray, step: np.ndarray, starts_episode: np.ndarray
     return order, np.flatnonzero(new)
 
 
-def mini_batches(starts: np.ndarray, total: int, count: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+def mini_batches(starts: np.ndarray, total: int, count: int,
+                 rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
     """Deal K sequences to `count` mini-batches whose sizes differ by at most one step.
 
-    starts (K,): where each sequence begins among `total` steps. Returns, per mini-batch, the positions of its steps, piece
-    after piece, and the lengths of the pieces.
+    starts (K,): where each sequence begins among `total` steps. Returns, per mini-batch, the positions of its steps,
+    piece after piece, and the lengths of the pieces.
     """
     lengths = np.diff(np.append(starts, total))
     shuffled = rng.permutation(len(starts))
@@ -46,7 +48,8 @@ def mini_batches(starts: np.ndarray, total: int, count: int, rng: np.random.Gene
     return batches
 
 
-def whole_sequences(starts: np.ndarray, total: int, count: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+def whole_sequences(starts: np.ndarray, total: int, count: int,
+                    rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
     """As `mini_batches`, but none is split: at most `count` mini-batches, of sizes as equal as the sequences allow."""
     lengths = np.diff(np.append(starts, total))
     shuffled = rng.permutation(len(starts))
@@ -54,6 +57,43 @@ def whole_sequences(starts: np.ndarray, total: int, count: int, rng: np.random.G
     batches = [shuffled[middle * count // total == number] for number in range(count)]
     return [(np.concatenate([np.arange(starts[k], starts[k] + lengths[k]) for k in batch]), lengths[batch])
             for batch in batches if len(batch)]
+
+
+def gae(reward: np.ndarray, value: np.ndarray, next_value: np.ndarray, starts: np.ndarray, discount: float,
+        gae_lambda: float) -> np.ndarray:
+    """Generalised advantage estimates (Schulman et al. 2016, eq. 16) of sequences laid end to end.
+
+        delta_t = r_t + discount V(s_{t+1}) - V(s_t)
+        A_t     = delta_t + discount lambda A_{t+1}      within a sequence; A = delta at its last step
+
+    reward, value, next_value: (S,). `next_value` is V(s_{t+1}): of the state that followed, also where the rollout or a
+    time limit cut the episode there; 0 where the episode terminated. starts: (K,) first step of each sequence.
+    Returns (S,) float32.
+    """
+    last = np.zeros(len(reward), bool)
+    last[starts[1:] - 1] = True
+    last[-1:] = True
+    delta = (reward.astype(np.float64) + discount * next_value - value).tolist()
+    carry = (discount * gae_lambda * ~last).tolist()
+    advantage = 0.0
+    out = np.empty(len(delta), np.float32)
+    for t in range(len(delta) - 1, -1, -1):
+        advantage = delta[t] + carry[t] * advantage
+        out[t] = advantage
+    return out
+
+
+def importance_weights(env: np.ndarray, num_envs: int, maximum: float | None) -> np.ndarray:
+    """Truncated importance weights of VER (paper section 4, Table A1 "Max VER IS").
+
+    A rollout of S steps holds n_e steps of environment e; an even one would hold S / N. Each step of e weighs
+    min(maximum, (S / N) / n_e), so that environments that are fast to simulate do not dominate. env: (S,) -> (S,)
+    float32.
+    """
+    if maximum is None:
+        return np.ones(len(env), np.float32)
+    count = np.bincount(env, minlength=num_envs)
+    return np.minimum(maximum, len(env) / num_envs / count[env]).astype(np.float32)
 
 
 @dataclass(frozen=True)

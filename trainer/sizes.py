@@ -18,7 +18,8 @@ SIZED_ENCODERS = ("light", "resnet18")  # whose last layer has a row per feature
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
-def least_weights(config: PolicyConfig, vectors: list[tuple[int, ...]], images: list[tuple[int, ...]], action_size: int) -> int:
+def least_weights(config: PolicyConfig, vectors: list[tuple[int, ...]], images: list[tuple[int, ...]],
+                  action_size: int) -> int:
     """How many numbers the network has at least, for the shapes of the observations that it sees."""
     total, width = 0, sum(map(_size, vectors)) + len(images) * config.embedding_size + action_size
     if config.encoder in SIZED_ENCODERS:
@@ -39,26 +40,28 @@ def rollout_bytes(config: TrainConfig, observation_space: spaces.Space, action_s
     return rows * (observation + 4 * (2 * action_size + state_size) + 60)
 
 
-def check_memory(config: TrainConfig, observation_space: spaces.Space, action_size: int, state_size: int | None = None) -> None:
-    """Raise ValueError, with how much it would take, for a run that does not fit into this machine's memory. `observation_space`: a
-    Box, or a Dict of them. `state_size`: of a network that is there already, and not the engine's own; then only the experience is
-    looked at."""
+def check_memory(config: TrainConfig, observation_space: spaces.Space, action_size: int,
+                 state_size: int | None = None) -> None:
+    """Raise ValueError, with how much it would take, for a run that does not fit into this machine's memory.
+    `observation_space`: a Box, or a Dict of them. `state_size`: of a network that is there already, and not the
+    engine's own; then only the experience is looked at."""
     wanted = {}
     if state_size is None:
-        found = {key: (box.shape, image_layout(box)) for key, box in _boxes(observation_space).items() if key != EXPERT_ACTION}
-        images = [layout.shape for _, layout in found.values() if layout] if config.policy.encoder else []
-        vectors = [shape for shape, layout in found.values() if not layout]
+        boxes = [box for key, box in _boxes(observation_space).items() if key != EXPERT_ACTION]
+        layouts = [image_layout(box) for box in boxes]
+        images = [layout.shape for layout in layouts if layout] if config.policy.encoder else []
+        vectors = [box.shape for box, layout in zip(boxes, layouts) if not layout]
         state_size = config.policy.state_size
-        wanted["the network (policy.hidden_size, body_size, embedding_size and layers)"] = \
-            16 * least_weights(config.policy, vectors, images, action_size)  # with its gradient, and Adam's two means of it
-    wanted |= {
-        f"the experience of {config.steps_per_rollout:,} steps (collect.num_envs x collect.rollout_steps)":
-            rollout_bytes(config, observation_space, action_size, state_size),
-    }
+        weights = least_weights(config.policy, vectors, images, action_size)
+        # Each weight has a gradient, and Adam's two means of it.
+        wanted["the network (policy.hidden_size, body_size, embedding_size and layers)"] = 16 * weights
+    steps = f"{config.steps_per_rollout:,} steps (collect.num_envs x collect.rollout_steps)"
+    wanted[f"the experience of {steps}"] = rollout_bytes(config, observation_space, action_size, state_size)
     there = memory_bytes()
     for what, size in wanted.items():
         if size > there:
-            raise ValueError(f"{what} would take {_spoken(size)} of memory, and this machine has {_spoken(there)}: choose less.")
+            raise ValueError(f"{what} would take {_spoken(size)} of memory, and this machine has {_spoken(there)}: "
+                             "choose less.")
 
 
 def _boxes(space: spaces.Space) -> Mapping[str, spaces.Space]:

@@ -1,5 +1,5 @@
-"""Gymnasium's spaces as the engine takes them: observations as a Box or a Dict of Boxes, actions as a row of numbers. Without torch, which
-workers never load."""
+"""Gymnasium's spaces as the engine takes them: observations as a Box or a Dict of Boxes, actions as a row of numbers.
+Without torch, which workers never load."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from gymnasium.spaces.utils import flatten, flatten_space
 from trainer.nets.images import image_layout, to_unit
 from trainer.workers.dtype_checks import NotOfItsSpace, cast, changed
 
-__all__ = ["as_action", "badly_explored", "choices", "flat_space", "flattener", "layout", "space_from_plain", "space_to_plain", "stored_as",
-           "units", "whole"]
+__all__ = ["as_action", "badly_explored", "choices", "flat_space", "flattener", "layout", "space_from_plain",
+           "space_to_plain", "stored_as", "units", "whole"]
 
 
 def flat_space(space: spaces.Space) -> spaces.Space:
-    """The observation space that the policy sees. Boxes stay as they are, in a Dict too. A Tuple or inner Dict with an image in it
-    becomes one key for each of its parts, "sensors/camera" or "0"; whatever else there is, alone or under a key, becomes a vector: a
-    Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it cannot, or has no number."""
+    """The observation space that the policy sees. Boxes stay as they are, in a Dict too. A Tuple or inner Dict with an
+    image in it becomes one key for each of its parts, "sensors/camera" or "0"; whatever else there is, alone or under a
+    key, becomes a vector: a Discrete a one-hot, a Tuple or inner Dict its parts one after another. ValueError if it
+    cannot, or has no number."""
     if not _is_split(space):
         return _flat(space, "the observation")
     parts: dict[str, spaces.Space] = {}
@@ -35,8 +36,8 @@ def flat_space(space: spaces.Space) -> spaces.Space:
 
 
 def flattener(space: spaces.Space) -> Callable[[Any], Any] | None:
-    """What brings an observation of `space` into `flat_space(space)`, without what is not there; None where nothing is to be done. It
-    raises NotOfItsSpace for values that its space does not have."""
+    """What brings an observation of `space` into `flat_space(space)`, without what is not there; None where nothing is
+    to be done. It raises NotOfItsSpace for values that its space does not have."""
     if _is_array(space):
         return None
     if not _is_split(space):
@@ -47,15 +48,17 @@ def flattener(space: spaces.Space) -> Callable[[Any], Any] | None:
 
     def flat(value: Any) -> dict[str, Any]:
         found = ((key, part, _at(value, path)) for path, key, part in parts)
-        return {key: _vector_of(part, each, key) if part is not None else each for key, part, each in found if each is not None}
+        return {key: each if part is None else _vector_of(part, each, key)
+                for key, part, each in found if each is not None}
 
     return flat
 
 
 def choices(space: spaces.Space) -> tuple[int, ...]:
-    """How many options each part of a discrete action has; () for a Box. ValueError for another kind of space, or one of size 0."""
+    """Options of each part of a discrete action; () for a Box. ValueError for another space, or one of size 0."""
     if isinstance(space, (spaces.Box, spaces.MultiDiscrete)) and 0 in space.shape:
-        raise ValueError(f"the action is of the space {space} of shape {space.shape}; it must have at least one number.")
+        raise ValueError(f"the action is of the space {space} of shape {space.shape}; it must have at least one "
+                         "number.")
     if isinstance(space, spaces.Box):
         return ()
     if isinstance(space, spaces.Discrete):
@@ -74,7 +77,7 @@ def stored_as(space: spaces.Space) -> dict[str, np.dtype]:
 
 
 def units(space: spaces.Space) -> dict[str, float]:
-    """What observations of a flat space are multiplied by, by key: images and bytes come into [0, 1], all others stay (1)."""
+    """Factors for the observations of a flat space, by key: images and bytes come into [0, 1], others stay (1)."""
     boxes: dict[str, Any] = space.spaces if isinstance(space, spaces.Dict) else {"obs": space}
     return {key: to_unit(box) if box.dtype == np.uint8 or _is_image(box) else 1.0 for key, box in boxes.items()}
 
@@ -93,7 +96,8 @@ def action_numbers(space: spaces.Space) -> int:
 
 
 def badly_explored(space: spaces.Space, mean: Any, deviation: Any) -> str | None:
-    """Why actions that are drawn around `mean` with this deviation show little of a Box; None where they do, or a bound is infinite."""
+    """Why actions drawn around `mean` with this deviation show little of a Box; None if they do not, or it is
+    infinite."""
     if not isinstance(space, spaces.Box):
         return None
     low, high = (np.asarray(bound, np.float64).ravel() for bound in (space.low, space.high))
@@ -104,9 +108,9 @@ def badly_explored(space: spaces.Space, mean: Any, deviation: Any) -> str | None
     if not len(bad):
         return None
     k = bad[0]
-    return (f"number {k} of an action lies between {low[k]:g} and {high[k]:g}, and the policy begins with {mean[k]:g}, give or take "
-            f"{deviation[k]:g}: little of that is explored. Wrap the environment in gymnasium.wrappers.RescaleAction(env, -1.0, 1.0), "
-            "or set policy.mean_init and policy.log_std_init")
+    return (f"number {k} of an action lies between {low[k]:g} and {high[k]:g}, and the policy begins with {mean[k]:g}, "
+            f"give or take {deviation[k]:g}: little of that is explored. Wrap the environment in "
+            "gymnasium.wrappers.RescaleAction(env, -1.0, 1.0), or set policy.mean_init and policy.log_std_init")
 
 
 def layout(observation_space: spaces.Space, action_space: spaces.Space) -> tuple:
@@ -122,12 +126,13 @@ def whole(space: spaces.Space) -> bool:
 
 
 def as_action(space: spaces.Space) -> Callable[[np.ndarray], Any]:
-    """What makes an action of the space of its numbers, in its shape and type: a copy, which an environment may keep."""
+    """A function from numbers to an action in the space's shape and type: a copy, which an environment may keep."""
     if isinstance(space, spaces.Box) and space.dtype == np.float32:  # as the engine has them, within bounds
         return lambda numbers: np.array(numbers, np.float32)
     if isinstance(space, spaces.Box):
         rounded = whole(space)
-        return lambda numbers: np.clip(np.array(np.rint(numbers) if rounded else numbers, space.dtype), space.low, space.high)
+        return lambda numbers: np.clip(np.array(np.rint(numbers) if rounded else numbers, space.dtype),
+                                       space.low, space.high)
     start = getattr(space, "start", 0)
     if isinstance(space, spaces.Discrete):
         return lambda number: space.dtype.type(number + start)
@@ -218,8 +223,9 @@ def _refuse_others(space: spaces.Space, value: Any, name: str) -> None:
         count, given = space.n if isinstance(space, spaces.Discrete) else space.nvec, np.asarray(value)
         if not np.all((space.start <= given) & (given < space.start + count) & (given == np.floor(given))):
             raise NotOfItsSpace(f"observation '{name}' is {value}, which is not of its space {space}.")
-    elif isinstance(space, spaces.Box) and (problem := changed(name, space.dtype, value) or cast(name, space.dtype, value)):
-        raise NotOfItsSpace(problem)
+    elif isinstance(space, spaces.Box):
+        if problem := changed(name, space.dtype, value) or cast(name, space.dtype, value):
+            raise NotOfItsSpace(problem)
 
 
 def _flat(space: spaces.Space, what: str) -> spaces.Space:
@@ -231,8 +237,8 @@ def _flat(space: spaces.Space, what: str) -> spaces.Space:
 
 def _vector(space: spaces.Space, what: str) -> spaces.Space:
     if not isinstance(space, spaces.Space):
-        raise ValueError(f"{what} is of the space {space!r}, which is none of Gymnasium's: the old Gym's are not taken. Wrap it "
-                         "with the package shimmy.")
+        raise ValueError(f"{what} is of the space {space!r}, which is none of Gymnasium's: the old Gym's are not "
+                         "taken. Wrap it with the package shimmy.")
     if not space.is_np_flattenable:
         raise ValueError(f"{what} is of the space {space}, which has no fixed number of values.")
     if _lacks_parts(space):

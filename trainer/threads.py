@@ -1,9 +1,8 @@
 """How many torch threads to learn with: one while collecting, the faster choice while learning.
 
-Whether a second thread helps depends on the network and on who else uses the machine: measured on two cores, learning the
-`light` policy takes 0.22 ms per step with one thread and 0.13 ms with two, but up to 0.78 ms with two when another program
-keeps a core busy, because OpenMP threads wait for each other by spinning. So both are timed, and the winner is timed again
-now and then.
+Whether a second thread helps depends on the network and on who else uses the machine. On two cores, learning the
+`light` policy took 0.22 ms per step with one thread, 0.13 ms with two, and 0.78 ms with two beside a program that keeps
+a core busy: OpenMP threads wait for each other by spinning. So both are timed, again and again.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ class LearnThreads:
         torch.set_num_threads(self._before)
 
     def next(self) -> int:
-        """Threads for the next update: each choice once in the beginning (the very first update does not count, it warms up),
-        then the faster, and every PROBE_EVERY updates the slower for one update."""
+        """Threads for the next update: each choice once in the beginning (the very first update does not count, it
+        warms up), then the faster, and every PROBE_EVERY updates the slower for one update."""
         if self.updates <= len(self.choices):
             return self.choices[self.updates % len(self.choices)]
         fastest = min(self.choices, key=lambda n: self.seconds[n])
@@ -60,8 +59,7 @@ class LearnThreads:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """For what is too small to be shared: with other programs on the cores, threads that wait for each other make it 70 times
-    slower."""
+    """For work too small to be shared: with other programs on the cores, threads that wait make it 70 times slower."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,5 +1,5 @@
-"""The laws of these tests are exact, so they are in float32 wherever they run, and not in the bfloat16 of some processors or the
-TensorFloat-32 that cuDNN takes on a GPU; tests/trainer/test_precision.py is about the other."""
+"""The laws of these tests are exact, so they are in float32 wherever they run, and not in the bfloat16 of some
+processors or the TensorFloat-32 that cuDNN takes on a GPU; tests/trainer/test_precision.py is about the other."""
 
 import cloudpickle
 import pytest
@@ -8,7 +8,8 @@ import torch
 import tests.trainer
 from trainer.nets import precision
 
-cloudpickle.register_pickle_by_value(tests.trainer)  # workers need not import the test that made an environment, and torch with it
+# workers need not import the test that made an environment, and torch with it
+cloudpickle.register_pickle_by_value(tests.trainer)
 
 
 @pytest.fixture(autouse=True)

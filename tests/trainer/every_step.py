@@ -1,8 +1,9 @@
 """Everything that a step is trained with, computed again from what its environment shows: identity, episode and step.
 
-`train_watched` trains in an environment whose rewards, lengths and ends are functions of these three, keeps a copy of the policy of
-every rollout and every mini-batch that was learned from, and compares each trained step with a walk through its environment's own
-story: recurrent state, previous action, value, log-probability, value of what followed, advantage, target, weight.
+`train_watched` trains in an environment whose rewards, lengths and ends are functions of these three, keeps a copy of
+the policy of every rollout and every mini-batch that was learned from, and compares each trained step with a walk
+through its environment's own story: recurrent state, previous action, value, log-probability, value of what followed,
+advantage, target, weight.
 """
 
 from __future__ import annotations
@@ -100,21 +101,25 @@ def train_watched(steps: int, make_env: Any = Story, **collect: Any) -> Watch:
     def updated(self, rollout, stats):
         rows = stats.rows
         watch.batches.append({"rows": {
-            "obs": _kept(rollout.obs["obs"][rows]), **{k: _kept(getattr(rollout, k)[rows]) for k in ("action", "state", "previous", "log_prob")},
-            **{k: getattr(rollout, k)[rows].copy() for k in ("value", "next_value", "reward", "env", "step", "starts_episode", "version")},
+            "obs": _kept(rollout.obs["obs"][rows]),
+            **{k: _kept(getattr(rollout, k)[rows]) for k in ("action", "state", "previous", "log_prob")},
+            **{k: getattr(rollout, k)[rows].copy()
+               for k in ("value", "next_value", "reward", "env", "step", "starts_episode", "version")},
         }, "closed": stats.steps, "late": self.late, "learned": []})
         return update(self, rollout, stats)
 
-    def learned(policy, evaluate, ranks, optimizer, coef, batch, sequences, old, advantage, target, weight, policy_weight, *rest):
-        seen = {"obs": batch.obs["obs"], "state": batch.state, "old": old, "advantage": advantage, "target": target, "weight": weight,
-                "policy_weight": policy_weight}
-        watch.batches[-1]["learned"].append({"first": sequences.starts} | {name: _kept(value) for name, value in seen.items()})
-        return learn(policy, evaluate, ranks, optimizer, coef, batch, sequences, old, advantage, target, weight, policy_weight, *rest)
+    def learned(policy, evaluate, ranks, optimizer, coef, batch, targets, *rest):
+        seen = {"obs": batch.obs["obs"], "state": batch.state} | vars(targets)
+        watch.batches[-1]["learned"].append(
+            {"first": batch.sequences.starts} | {name: _kept(value) for name, value in seen.items()})
+        return learn(policy, evaluate, ranks, optimizer, coef, batch, targets, *rest)
 
-    config = TrainConfig(steps=steps, torch_threads=1, policy=POLICY, ppo=PPOConfig(mini_batches=3, epochs=2), collect=CollectConfig(
+    config = TrainConfig(steps=steps, torch_threads=1, policy=POLICY, ppo=PPOConfig(mini_batches=3, epochs=2),
+                         collect=CollectConfig(
         **{"num_envs": 5, "num_workers": 2, "rollout_steps": 16} | collect))
     with ExitStack() as stack:
-        for owner, name, wrapper in ((Collector, "collect", collected), (Learner, "update", updated), (ppo, "_learn", learned)):
+        for owner, name, wrapper in ((Collector, "collect", collected), (Learner, "update", updated),
+                                     (ppo, "_learn", learned)):
             stack.enter_context(patch.object(owner, name, wrapper))
         train(make_env, config)
     return watch
@@ -123,7 +128,9 @@ def train_watched(steps: int, make_env: Any = Story, **collect: Any) -> Watch:
 def check(watch: Watch, config: PPOConfig = PPOConfig()) -> dict[str, int]:
     """Compare every trained step. Gives what was checked, by kind."""
     story = _walked(watch)
-    counts = {"batches": len(watch.batches), "late": sum(batch["late"] for batch in watch.batches), "steps": 0, "by limit": 0, "ended": 0, "cut": 0, "learned": 0, "states": 0, "filled": 0, "versions": len(watch.versions)}
+    counts = {"batches": len(watch.batches), "late": sum(batch["late"] for batch in watch.batches), "steps": 0,
+              "by limit": 0, "ended": 0, "cut": 0, "learned": 0, "states": 0, "filled": 0,
+              "versions": len(watch.versions)}
     for batch in watch.batches:
         rows, keys = batch["rows"], _keys(batch["rows"]["obs"])
         for i, key in enumerate(keys):
@@ -140,13 +147,14 @@ def check(watch: Watch, config: PPOConfig = PPOConfig()) -> dict[str, int]:
             part_keys = _keys(part["obs"])
             where = [keys.index(key) for key in part_keys]
             np.testing.assert_allclose(part["advantage"], advantages[where], rtol=1e-3, atol=1e-3)
-            np.testing.assert_allclose(part["target"], advantages[where] + rows["value"][where], rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(part["value"], advantages[where] + rows["value"][where], rtol=1e-3, atol=1e-3)
             np.testing.assert_allclose(part["weight"], weights[where], rtol=1e-5)
             acted = np.array([story[key]["log_prob"] for key in part_keys])
-            moved = np.exp(part["old"].numpy() - acted) if batch["late"] else np.ones(len(acted))
+            moved = np.exp(part["log_prob"].numpy() - acted) if batch["late"] else np.ones(len(acted))
             if not batch["late"]:
-                np.testing.assert_allclose(part["old"], acted, rtol=2e-4, atol=2e-4)
-            np.testing.assert_allclose(part["policy_weight"], weights[where] * np.minimum(moved, config.max_importance_weight), rtol=1e-3)
+                np.testing.assert_allclose(part["log_prob"], acted, rtol=2e-4, atol=2e-4)
+            late_weights = weights[where] * np.minimum(moved, config.max_importance_weight)
+            np.testing.assert_allclose(part["policy_weight"], late_weights, rtol=1e-3)
             for k, first in enumerate(part["first"].tolist()):
                 np.testing.assert_allclose(part["state"][k], story[part_keys[first]]["state"], rtol=2e-4, atol=2e-4)
             counts["learned"] += len(part_keys)
@@ -165,7 +173,8 @@ def _walked(watch: Watch) -> dict[Key, dict[str, Any]]:
     for batch, closed_under in zip(watch.batches, watch.rollouts):
         rows = batch["rows"]
         for i, key in enumerate(_keys(rows["obs"])[: batch["closed"]]):
-            steps.setdefault(key[0], []).append((int(rows["step"][i]), key, int(rows["version"][i]), closed_under, rows["action"][i]))
+            steps.setdefault(key[0], []).append((int(rows["step"][i]), key, int(rows["version"][i]), closed_under,
+                                                 rows["action"][i]))
     story: dict[Key, dict[str, Any]] = {}
     for identity, taken in steps.items():
         taken.sort(key=lambda each: each[0])
@@ -178,11 +187,14 @@ def _walked(watch: Watch) -> dict[Key, dict[str, Any]]:
                 state, previous = torch.zeros(1, policy.state_size), torch.zeros(1, policy.action_size)
             seen = {"obs": torch.tensor([key], dtype=torch.float32)}
             log_prob, _, value, _ = policy.evaluate(seen, previous, action[None], one, state)
-            true = {"state": state[0], "previous": previous[0], "log_prob": log_prob.item(), "value": value.item(), "end": "cut"}
-            state, previous = policy.act(seen, state, previous, deterministic=True).state, policy.action_features(action[None])
+            true = {"state": state[0], "previous": previous[0], "log_prob": log_prob.item(), "value": value.item(),
+                    "end": "cut"}
+            state, previous = policy.act(seen, state, previous,
+                                         deterministic=True).state, policy.action_features(action[None])
             length, by_limit = Story.ends(identity, episode)
             after, t = {"obs": torch.tensor([(identity, episode, t + 1)], dtype=torch.float32)}, t + 1
-            true["next_value"] = watch.versions[closed_under].act(after, state, previous, deterministic=True).value.item()
+            follows = watch.versions[closed_under].act(after, state, previous, deterministic=True)
+            true["next_value"] = follows.value.item()
             if t == length:
                 true["end"] = "by limit" if by_limit else "ended"
                 true["next_value"] *= by_limit
@@ -192,7 +204,8 @@ def _walked(watch: Watch) -> dict[Key, dict[str, Any]]:
 
 
 def _advantages(rows: dict[str, Any], keys: list[Key], config: PPOConfig) -> np.ndarray:
-    """By the sum of its definition: delta_t + (discount lambda) delta_{t+1} + ... as far as the batch holds what follows."""
+    """By the sum of its definition: delta_t + (discount lambda) delta_{t+1} + ... as far as the batch holds what
+    follows."""
     there = {key: i for i, key in enumerate(keys)}
     delta = rows["reward"] * config.reward_scale + config.discount * rows["next_value"] - rows["value"]
     out = np.zeros(len(keys))

@@ -24,8 +24,8 @@ CONFIG = TrainConfig(steps=20_000, log_every_s=1e-6, torch_threads=1,
 
 
 class Remembered:
-    """Episodes in which the goal is shown in the first step alone, and pointed at from then on: whoever clones it needs a memory,
-    or its own last action. `noise`: of what was done."""
+    """Episodes in which the goal is shown in the first step alone, and pointed at from then on: whoever clones it needs
+    a memory, or its own last action. `noise`: of what was done."""
 
     def __init__(self, count: int = 60, seed: int = 0):
         self.observation_space, self.action_space = Pointer().observation_space, Pointer().action_space
@@ -41,7 +41,8 @@ class Remembered:
 
 
 def missed(policy: Policy) -> float:
-    """How far the third action is from the goal that the first observation showed, in the mean over episodes that nobody showed."""
+    """How far the third action is from the goal that the first observation showed, in the mean over episodes that
+    nobody showed."""
     policy.cpu()
     goals = torch.from_numpy(Remembered(200, seed=1).goals)
     state, previous = torch.zeros(200, policy.state_size), torch.zeros(200, 2)
@@ -86,12 +87,15 @@ def test_a_batch_is_whole_episodes_that_follow_from_the_number_of_updates():
 def test_it_learns_to_do_what_was_shown_and_a_critic(tmp_path):
     result = train(Pointer, CONFIG, tmp_path, demonstrations=Remembered())
     first, last = result.history[1], result.history[-1]  # in the first update, what observations are like is learned
-    assert result.reason == "complete" and last["learn/action_error"] < 0.1 and last["learn/value_loss"] < 0.8 * first["learn/value_loss"]
+    assert result.reason == "complete" and last["learn/action_error"] < 0.1
+    assert last["learn/value_loss"] < 0.8 * first["learn/value_loss"]
     policy = load_policy(load_checkpoint(tmp_path))
     assert missed(policy) < 0.15
     seen, state = {"goal": torch.from_numpy(Remembered(50, seed=2).goals)}, torch.zeros(50, policy.state_size)
-    said = [policy.act(seen, state, previous, deterministic=True).action for previous in (torch.zeros(50, 2), -seen["goal"])]
-    assert (said[0] - said[1]).abs().mean() < 0.05  # nothing is copied from the last action, though that was always right
+    said = [policy.act(seen, state, previous, deterministic=True).action
+            for previous in (torch.zeros(50, 2), -seen["goal"])]
+    # nothing is copied from the last action, though that was always right
+    assert (said[0] - said[1]).abs().mean() < 0.05
 
 
 def test_it_stops_in_good_order_goes_on_and_then_ppo_does(tmp_path):
@@ -105,7 +109,8 @@ def test_it_stops_in_good_order_goes_on_and_then_ppo_does(tmp_path):
     assert rest.steps == whole.steps
     for name, weights in whole.policy.state_dict().items():
         assert torch.equal(weights, rest.policy.state_dict()[name]), name
-    after = train(Pointer, replace(config, steps=rest.steps + 256, ppo=replace(QUICK, learning_rate=1e-9)), tmp_path, resume_from=tmp_path)
+    after = train(Pointer, replace(config, steps=rest.steps + 256, ppo=replace(QUICK, learning_rate=1e-9)), tmp_path,
+                  resume_from=tmp_path)
     assert after.steps == rest.steps + 256 and "learn/kl" in after.history[-1]
     assert missed(after.policy) == pytest.approx(missed(rest.policy), abs=0.02)
 
@@ -113,8 +118,10 @@ def test_it_stops_in_good_order_goes_on_and_then_ppo_does(tmp_path):
 def test_discrete_actions_are_cloned_too():
     shown = Remembered()
     shown.action_space = gym.spaces.MultiDiscrete([3, 2])
-    shown.episode = lambda index: Demonstration({"goal": np.zeros((3, 2), np.float32)}, np.tile([2, 0], (3, 1)), np.ones(3, np.float32))
+    shown.episode = lambda index: Demonstration({"goal": np.zeros((3, 2), np.float32)}, np.tile([2, 0], (3, 1)),
+                                                np.ones(3, np.float32))
     shown.lengths = [3] * 60
     policy = train(Pointer, replace(CONFIG, steps=6_000), demonstrations=shown).policy.cpu()
-    act = policy.act({"goal": torch.zeros(1, 2)}, torch.zeros(1, policy.state_size), torch.zeros(1, 5), deterministic=True)
+    act = policy.act({"goal": torch.zeros(1, 2)}, torch.zeros(1, policy.state_size), torch.zeros(1, 5),
+                     deterministic=True)
     assert act.action.tolist() == [[2, 0]] and act.log_prob.item() > -0.2

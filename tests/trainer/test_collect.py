@@ -21,7 +21,8 @@ def collect(config: CollectConfig, make_env, rollouts: int, seed: int = 3, check
     with Environments(make_env, config, seed) as environments:
         torch.manual_seed(0)
         policy = Policy(environments.observation_space, environments.action_space,
-                        PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16, normalize_returns=False))  # whose unit is 0 before anything is learned
+                        # The unit of normalised returns is 0 before anything is learned.
+                        PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16, normalize_returns=False))
         rollout = Rollout(config.num_envs, config.num_envs * config.rollout_steps,
                           observation_shapes(environments.observation_space), policy.action_size, len(policy.choices),
                           policy.state_size, CPU)
@@ -34,8 +35,8 @@ def collect(config: CollectConfig, make_env, rollouts: int, seed: int = 3, check
 @pytest.mark.parametrize("inference_workers", [1, 2, 3])
 @pytest.mark.parametrize("workers, min_batch, max_batch", [(1, 1, 2), (2, 2, None), (3, None, 3), (2, 7, None)])
 def test_no_step_is_lost_doubled_or_mixed_up(workers, min_batch, max_batch, inference_workers):
-    """Over many rollouts with random delays, each environment's closed steps are 0, 1, 2, ... without gap or repeat, and
-    each carries the reward, the end and the next value that belong to its own observation."""
+    """Over many rollouts with random delays, each environment's closed steps are 0, 1, 2, ... without gap or repeat,
+    and each carries the reward, the end and the next value that belong to its own observation."""
     config = CollectConfig(num_envs=7, num_workers=workers, rollout_steps=9, min_batch=min_batch, max_batch=max_batch,
                            inference_workers=inference_workers)
     seen: dict[int, list[int]] = {e: [] for e in range(7)}
@@ -100,7 +101,8 @@ def test_even_speeds_and_full_batches_give_synchronous_rollouts():
     def check(rollout, rows, stats, policy):
         assert np.bincount(rollout.env[rows]).tolist() == [16] * 4
 
-    collect(CollectConfig(num_envs=4, num_workers=1, rollout_steps=16, min_batch=4, max_wait_s=60), Counter, 3, check=check)
+    collect(CollectConfig(num_envs=4, num_workers=1, rollout_steps=16, min_batch=4, max_wait_s=60), Counter, 3,
+            check=check)
 
 
 def test_same_seed_same_rollout_when_the_order_is_fixed():
@@ -123,7 +125,8 @@ def test_steps_under_way_are_collected_in_the_next_rollout():
     def check(rollout, rows, stats, policy):
         stale.append((rollout.version[rows] < rollout.version[rows].max()).sum())
 
-    collect(CollectConfig(num_envs=6, num_workers=2, rollout_steps=8), functools.partial(Counter, delay_s=0.001), 6, check=check)
+    collect(CollectConfig(num_envs=6, num_workers=2, rollout_steps=8), functools.partial(Counter, delay_s=0.001), 6,
+            check=check)
     assert stale[0] == 0 and 0 < max(stale) <= 6
 
 
@@ -150,7 +153,8 @@ def exact(num_envs, rollout_steps):
 @pytest.mark.parametrize("workers", [1, 3])
 def test_fixed_rollouts_have_t_steps_of_each_environment(mode, inference_workers, workers):
     """Whatever the timing, nothing lost between rollouts, and every step by the newest policy."""
-    config = CollectConfig(mode=mode, num_envs=6, num_workers=workers, rollout_steps=9, inference_workers=inference_workers)
+    config = CollectConfig(mode=mode, num_envs=6, num_workers=workers, rollout_steps=9,
+                           inference_workers=inference_workers)
     collect(config, functools.partial(Counter, delay_s=0.001), 6, check=exact(6, 9))
 
 
@@ -158,7 +162,8 @@ def test_ddppo_answers_all_environments_together():
     def check(rollout, rows, stats, policy):
         assert stats.batches == 16 + 1  # the last one closes the T-th steps, without an action
 
-    collect(CollectConfig(mode="ddppo", num_envs=4, num_workers=2, rollout_steps=16), functools.partial(Counter, delay_s=0.001), 3,
+    collect(CollectConfig(mode="ddppo", num_envs=4, num_workers=2, rollout_steps=16),
+            functools.partial(Counter, delay_s=0.001), 3,
             check=check)
 
 
@@ -167,7 +172,8 @@ def test_without_uneven_speeds_nover_is_ddppo():
     runs = []
     for mode in ("nover", "ddppo"):
         got = []
-        collect(CollectConfig(mode=mode, num_envs=3, num_workers=1, rollout_steps=16, min_batch=3, max_wait_s=60), Counter, 3,
+        collect(CollectConfig(mode=mode, num_envs=3, num_workers=1, rollout_steps=16, min_batch=3, max_wait_s=60),
+                Counter, 3,
                 check=lambda rollout, rows, *_: got.append([x.copy() for x in (
                     rollout.obs["obs"][rows].numpy(), rollout.action[rows].numpy(), rollout.state[rows].numpy(),
                     rollout.next_value[rows])]))
@@ -191,5 +197,6 @@ def test_an_environment_that_waits_continues_where_it_stopped():
             last[e] = act.state[0].clone(), policy.action_features(rollout.action[final : final + 1])[0].clone()
 
     # batches of one: an LSTM gives the same bits for one environment only in batches of one size
-    collect(CollectConfig(mode="nover", num_envs=3, num_workers=3, rollout_steps=5, min_batch=1, max_batch=1), Counter, 6,
+    collect(CollectConfig(mode="nover", num_envs=3, num_workers=3, rollout_steps=5, min_batch=1, max_batch=1), Counter,
+            6,
             check=check)

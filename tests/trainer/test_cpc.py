@@ -1,4 +1,5 @@
-"""CPC|A: which steps are predicted, that the loss learns what can be known, and that PPO's own losses stay as they are."""
+"""CPC|A: which steps are predicted, that the loss learns what can be known, and that PPO's own losses stay as they
+are."""
 
 import gymnasium as gym
 import numpy as np
@@ -28,7 +29,8 @@ def test_no_prediction_crosses_the_end_of_a_piece():
 
 
 def test_the_loss_falls_where_actions_tell_the_images_and_not_where_nothing_does():
-    """A ring of 8 places; the image is the place, the action moves 1 or 2 on. What is remembered is the place, or nothing."""
+    """A ring of 8 places; the image is the place, the action moves 1 or 2 on. What is remembered is the place, or
+    nothing."""
     found = {}
     for knows in (True, False):
         torch.manual_seed(0)
@@ -36,7 +38,8 @@ def test_the_loss_falls_where_actions_tell_the_images_and_not_where_nothing_does
         optimizer = torch.optim.Adam(loss_of.parameters(), 1e-2)
         for _ in range(160):
             moves = rng.integers(1, 3, (4, 30))
-            place = torch.from_numpy(np.concatenate([[0] * 4, np.cumsum(moves, 1)[:, :-1].T.ravel()])[:120].reshape(30, 4).T % 8)
+            place = torch.from_numpy(np.concatenate([[0] * 4,
+                                                     np.cumsum(moves, 1)[:, :-1].T.ravel()])[:120].reshape(30, 4).T % 8)
             images = torch.nn.functional.one_hot(place.reshape(-1), 8).float()
             before = torch.from_numpy(np.concatenate([np.ones((4, 1), int), moves[:, :-1]], 1) - 1)
             previous = torch.nn.functional.one_hot(before.reshape(-1), 2).float()
@@ -60,7 +63,8 @@ def test_the_value_is_unchanged_and_carries_the_gradient():
     policy, plain = CPCPolicy(SPACE, gym.spaces.Discrete(4), CONFIG), Policy(SPACE, gym.spaces.Discrete(4), CONFIG)
     plain.load_state_dict({k: v for k, v in policy.state_dict().items() if not k.startswith("cpc.")})
     sequences = Sequences(np.array([12, 1, 7]), CPU)
-    batch = ({"depth": torch.rand(20, 16, 16, 1)}, torch.rand(20, 4), torch.randint(4, (20, 1)), sequences, torch.zeros(3, 32))
+    batch = ({"depth": torch.rand(20, 16, 16, 1)}, torch.rand(20, 4), torch.randint(4, (20, 1)), sequences,
+             torch.zeros(3, 32))
     ours, theirs = policy.evaluate(*batch), plain.evaluate(*batch)
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs))
     ours[2].sum().backward()

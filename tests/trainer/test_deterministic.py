@@ -1,4 +1,5 @@
-"""deterministic=true: one order, so a run can be repeated, and one that was interrupted is the same as one that was not."""
+"""deterministic=true: one order, so a run can be repeated, and one that was interrupted is the same as one that was
+not."""
 
 import dataclasses
 import functools
@@ -12,12 +13,14 @@ from tests.trainer.toys import Pointer, Uneven
 from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
 from trainer.checkpoint import CheckpointError
 
-MODES = [dict(mode="ver"), dict(mode="nover"), dict(mode="ddppo"), dict(mode="hts", overlap=True), dict(mode="ver", overlap=True)]
+MODES = [dict(mode="ver"), dict(mode="nover"), dict(mode="ddppo"), dict(mode="hts", overlap=True),
+         dict(mode="ver", overlap=True)]
 
 
 def settings(collect: dict, workers: int = 2, **train_settings) -> TrainConfig:
     return TrainConfig(
-        steps=60 * 7, seed=4, deterministic=True, log_every_s=1e-9, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16),
+        steps=60 * 7, seed=4, deterministic=True, log_every_s=1e-9,
+        policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16),
         ppo=PPOConfig(learning_rate=1e-3, entropy_coef=1e-3, entropy_target=0.0, mini_batches=2),
         collect=CollectConfig(num_envs=5, num_workers=workers, rollout_steps=12, **collect), **train_settings)
 
@@ -39,7 +42,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, collect):
 
     first = train(Uneven, settings(collect), tmp_path, observers=(interrupt,))
     assert first.reason == "SIGTERM" and 180 <= first.steps < 420
-    second = train(Uneven, settings(collect, workers=3), tmp_path, resume_from=tmp_path)  # the number of workers does not matter
+    # the number of workers does not matter
+    second = train(Uneven, settings(collect, workers=3), tmp_path, resume_from=tmp_path)
     assert second.steps == whole.steps == 420
     for a, b in zip(whole.policy.parameters(), second.policy.parameters()):
         assert torch.equal(a, b)
@@ -69,5 +73,5 @@ def test_after_a_failure_it_goes_on_from_the_last_exact_checkpoint(tmp_path):
     from trainer.collect import WorkerError
 
     with pytest.raises(WorkerError):
-        train(functools.partial(Faulty, "raise", at=40), settings(MODES[0], checkpoint_every_s=1e-9), tmp_path)
+        train(functools.partial(Faulty, "raises", at=40), settings(MODES[0], checkpoint_every_s=1e-9), tmp_path)
     assert "collector" in load_checkpoint(tmp_path)["ranks"][0]

@@ -14,8 +14,8 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 
-from tests.trainer.toys import Pointer
-from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, train
+from tests.trainer.toys import BLIND, Pointer, small
+from trainer import Player, load_checkpoint, train
 from trainer.checkpoint import best, list_checkpoints, newest, write
 from trainer.checkpoints.best import Evaluations
 from trainer.errors import WorkerError
@@ -37,34 +37,37 @@ class Told(Pointer):
         return obs, reward, terminated, truncated, {"metrics": {"success": self.success}} if truncated else info
 
 
-def config(steps: int, **settings) -> TrainConfig:
-    return TrainConfig(steps=steps, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16), torch_threads=1, log_every_s=1e-9,
-                       ppo=PPOConfig(mini_batches=2, epochs=1), collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=32),
-                       **settings)
+def config(steps: int, **settings):
+    return small(steps, num_envs=4, rollout_steps=32, log_every_s=1e-9, **settings)
 
 
 def test_the_best_is_kept_beside_the_newest_and_taken_by_whoever_plays(tmp_path):
     """In environments of its own, whose success is another than that of training."""
     settings = config(512, eval_every=128, eval_episodes=3, checkpoint_every_s=1e-9)
-    result = train(functools.partial(Told, 0.0), settings, tmp_path, eval_env=functools.partial(Told, 0.75), progress=False)
+    result = train(functools.partial(Told, 0.0), settings, tmp_path, eval_env=functools.partial(Told, 0.75),
+                   progress=False)
     folder = tmp_path / "checkpoints"
     assert result.best[0] == 0.75 and not result.reached and result.reason == "complete"
-    assert best(tmp_path) == folder / "best.pt" and newest(tmp_path) == list_checkpoints(folder)[-1] == result.checkpoint
+    assert best(tmp_path) == folder / "best.pt"
+    assert newest(tmp_path) == list_checkpoints(folder)[-1] == result.checkpoint
     content = load_checkpoint(tmp_path)
     assert content["evaluation"] == {"measure": "success", "value": 0.75} and content["step"] == result.best[1]
     player = Player(tmp_path, Pointer())
     assert all(torch.equal(v, content["policy"][k]) for k, v in player.policy.state_dict().items())
-    resumed = train(functools.partial(Told, 0.0), config(768, eval_every=128, eval_episodes=1), tmp_path, resume_from=tmp_path,
+    resumed = train(functools.partial(Told, 0.0), config(768, eval_every=128, eval_episodes=1), tmp_path,
+                    resume_from=tmp_path,
                     eval_env=functools.partial(Told, 0.5), progress=False)
     assert resumed.steps == 768 and resumed.best == result.best, "what is not better takes no place"
 
 
 def test_a_run_ends_when_it_is_good_enough(tmp_path):
-    result = train(Pointer, config(10**7, eval_every=64, eval_episodes=2, stop_at=0.9), tmp_path, eval_env=functools.partial(Told, 1.0),
+    result = train(Pointer, config(10**7, eval_every=64, eval_episodes=2, stop_at=0.9), tmp_path,
+                   eval_env=functools.partial(Told, 1.0),
                    progress=False)
     assert result.reached and result.reason == "success 1 in an evaluation" and result.steps < 10**7
     rows = [row for row in result.history if "eval/success" in row]
-    assert (tmp_path / "checkpoints/best.pt").exists() and all(row["eval/success"] == 1.0 and row["eval/at_step"] > 0 for row in rows)
+    assert (tmp_path / "checkpoints/best.pt").exists()
+    assert all(row["eval/success"] == 1.0 and row["eval/at_step"] > 0 for row in rows)
 
 
 class Drawn(Told):
@@ -95,7 +98,8 @@ def test_a_film_of_an_evaluation_goes_to_tensorboard_and_to_callbacks(tmp_path):
             films.extend((state.step, film) for film in state.films.values())
 
     settings = config(256, eval_every=128, eval_episodes=2)
-    result = train(Pointer, settings, tmp_path, eval_env=functools.partial(Drawn, 1.0), progress=False, callbacks=[Looks()])
+    result = train(Pointer, settings, tmp_path, eval_env=functools.partial(Drawn, 1.0), progress=False,
+                   callbacks=[Looks()])
     events = EventAccumulator(str(tmp_path / "tb"), size_guidance={"images": 0})
     events.Reload()
     images = events.Images("eval/episode")
@@ -103,7 +107,8 @@ def test_a_film_of_an_evaluation_goes_to_tensorboard_and_to_callbacks(tmp_path):
     film = Image.open(io.BytesIO(films[0][1]))
     assert film.size == (256, 85) == (images[0].width, images[0].height) and film.n_frames == Pointer().length + 1
     grey = [film.seek(k) or int(np.asarray(film.convert("RGB"))[40, 40, 0]) for k in range(film.n_frames)]
-    assert grey == sorted(grey) and grey[-1] - grey[0] >= 10 * (film.n_frames - 2), "one episode from its beginning to its end"
+    assert grey == sorted(grey)
+    assert grey[-1] - grey[0] >= 10 * (film.n_frames - 2), "one episode from its beginning to its end"
     assert result.history[-1]["eval/at_step"] == result.steps, "the last evaluation is told, too"
 
 
@@ -154,8 +159,10 @@ def fails():
 
 
 @pytest.mark.parametrize("make_env, eval_env, error, words", [
-    (several, None, ValueError, r"SyncVectorEnv.*several in one: give train\(eval_env=\) a function that makes one single environment"),
-    (Pointer, lambda: gym.make("CartPole-v1"), ValueError, "it needs observation 'goal' .* which that of evaluations gives not at"),
+    (several, None, ValueError,
+     r"SyncVectorEnv.*several in one: give train\(eval_env=\) a function that makes one single environment"),
+    (Pointer, lambda: gym.make("CartPole-v1"), ValueError,
+     "it needs observation 'goal' .* which that of evaluations gives not at"),
     (Pointer, 3, ValueError, "cannot call 3 to make an environment: give"),
     (Pointer, lambda: 3, ValueError, "were given 3, which is no Gymnasium environment: give"),
     (Pointer, fails, WorkerError, "no drawer to be found")])
@@ -197,7 +204,8 @@ def test_the_last_checkpoint_is_there_before_the_last_evaluation_is_waited_for(t
     monkeypatch.setattr(Evaluations, "finish", lambda self: (found.append(list_checkpoints(folder)[-1:]), finish(self)))
     result = train(Pointer, config(256, eval_every=128, eval_episodes=2), tmp_path, progress=False)
     assert found == [[result.checkpoint]] and load_checkpoint(result.checkpoint)["step"] == 256
-    assert result.reason == "complete" and result.history[-1]["eval/at_step"] == 256 and best(tmp_path).name == "best.pt"
+    assert result.reason == "complete" and result.history[-1]["eval/at_step"] == 256
+    assert best(tmp_path).name == "best.pt"
 
 
 class Late(Pointer):
@@ -214,13 +222,15 @@ class Late(Pointer):
         return observation, 1.0, terminated, truncated, {} if success is None else {"metrics": {"success": success}}
 
 
-@pytest.mark.parametrize("tells", [lambda k: 0.25 if k > 2 else None, lambda k: 0.25 if k <= 2 else None], ids=["later", "at first"])
+@pytest.mark.parametrize("tells", [lambda k: 0.25 if k > 2 else None, lambda k: 0.25 if k <= 2 else None],
+                         ids=["later", "at first"])
 def test_a_return_is_not_compared_with_a_success(tells, tmp_path):
     """Evaluations of two episodes, some of which tell no success; also in the run that goes on."""
     settings = config(512, eval_every=64, eval_episodes=2)
     result = train(Pointer, settings, tmp_path, eval_env=lambda: Late(tells), progress=False)
     assert result.best[0] == 0.25 and load_checkpoint(tmp_path)["evaluation"] == {"measure": "success", "value": 0.25}
-    resumed = train(Pointer, replace(settings, steps=768), tmp_path, resume_from=tmp_path, eval_env=lambda: Late(lambda k: None), progress=False)
+    resumed = train(Pointer, replace(settings, steps=768), tmp_path, resume_from=tmp_path,
+                    eval_env=lambda: Late(lambda k: None), progress=False)
     assert resumed.best == result.best and load_checkpoint(tmp_path)["step"] == result.best[1]
 
 
@@ -228,17 +238,21 @@ def test_returns_are_compared_while_no_success_is_told_and_replaced_by_the_first
     settings = config(256, eval_every=64, eval_episodes=2)
     assert train(Pointer, settings, tmp_path, eval_env=lambda: Late(lambda k: None), progress=False).best[0] == 10.0
     assert load_checkpoint(tmp_path)["evaluation"] == {"measure": "return", "value": 10.0}
-    resumed = train(Pointer, replace(settings, steps=512), tmp_path, resume_from=tmp_path, eval_env=lambda: Late(lambda k: 0.25), progress=False)
+    resumed = train(Pointer, replace(settings, steps=512), tmp_path, resume_from=tmp_path,
+                    eval_env=lambda: Late(lambda k: 0.25), progress=False)
     assert resumed.best[0] == 0.25 and load_checkpoint(tmp_path)["evaluation"] == {"measure": "success", "value": 0.25}
 
 
 def test_a_success_that_is_no_number_is_none(tmp_path):
     settings = config(512, eval_every=64, eval_episodes=2)
-    result = train(Pointer, settings, tmp_path, eval_env=lambda: Late(lambda k: np.nan if k <= 2 else 0.5), progress=False)
+    result = train(Pointer, settings, tmp_path, eval_env=lambda: Late(lambda k: np.nan if k <= 2 else 0.5),
+                   progress=False)
     assert result.best[0] == 0.5 and all(np.isfinite(row.get("eval/success", 0.0)) for row in result.history)
     file = tmp_path / "checkpoints/best.pt"
-    write(file, load_checkpoint(file) | {"evaluation": {"measure": "success", "value": np.nan}})  # as an older version may have kept
-    resumed = train(Pointer, replace(settings, steps=768), tmp_path, resume_from=tmp_path, eval_env=lambda: Late(lambda k: 0.25), progress=False)
+    # as an older version may have kept
+    write(file, load_checkpoint(file) | {"evaluation": {"measure": "success", "value": np.nan}})
+    resumed = train(Pointer, replace(settings, steps=768), tmp_path, resume_from=tmp_path,
+                    eval_env=lambda: Late(lambda k: 0.25), progress=False)
     assert resumed.best[0] == 0.25 and load_checkpoint(file)["evaluation"]["value"] == 0.25
 
 
@@ -250,7 +264,8 @@ def test_a_reward_of_an_evaluation_that_is_no_number_is_a_warning(reward, caplog
             return observation, reward, *others
 
     result = train(Pointer, config(512, eval_every=64), eval_env=Wrong)
-    assert result.steps == 512 and result.best is None and f"the reward of step 1 of an episode is {reward}" in caplog.text
+    assert result.steps == 512 and result.best is None
+    assert f"the reward of step 1 of an episode is {reward}" in caplog.text
 
 
 def test_stop_at_needs_evaluations():
@@ -262,12 +277,13 @@ def test_a_policy_with_a_critic_of_its_own_is_evaluated_where_nothing_is_secret(
     class Secret(Pointer):
         def __init__(self):
             super().__init__()
-            self.observation_space = spaces.Dict(self.observation_space.spaces | {"secret": spaces.Box(0, 1, (1,), np.float32)})
+            self.observation_space = spaces.Dict(self.observation_space.spaces
+                                                 | {"secret": spaces.Box(0, 1, (1,), np.float32)})
 
         def _obs(self):
             return super()._obs() | {"secret": np.array([0.5], np.float32)}
 
     settings = config(256, eval_every=64, eval_episodes=1)
-    settings = TrainConfig(**{**vars(settings), "policy": PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, critic_keys=("secret",))})
+    settings = replace(settings, policy=replace(BLIND, critic_keys=("secret",)))
     result = train(Secret, settings, tmp_path, eval_env=Pointer, progress=False)
     assert result.best is not None and Player(tmp_path, Pointer()).act({"goal": np.zeros(2, np.float32)}).shape == (2,)

@@ -11,14 +11,16 @@ from tests.trainer.ranks.test_ranks import run
 
 MODES = {
     "ver": {}, "two inference workers": {"inference_workers": 2, "min_batch": 1}, "overlap": {"overlap": True},
-    "overlap, three inference workers": {"overlap": True, "inference_workers": 3}, "nover": {"mode": "nover"}, "ddppo": {"mode": "ddppo"},
+    "overlap, three inference workers": {"overlap": True, "inference_workers": 3}, "nover": {"mode": "nover"},
+    "ddppo": {"mode": "ddppo"},
     "hts": {"mode": "hts", "overlap": True},
 }
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_trained_step_is_what_its_environment_tells(mode):
-    """Ratios to the policy at the beginning of the update are for what collects while it learns, and for nothing else."""
+    """Ratios to the policy at the beginning of the update are for what collects while it learns, and for nothing
+    else."""
     counts = check(train_watched(480, **MODES[mode]))
     assert counts["steps"] >= 480 and counts["versions"] >= 5 and counts["learned"] >= 2 * 320
     assert min(counts["by limit"], counts["ended"], counts["cut"], counts["states"]) > 10
@@ -26,12 +28,14 @@ def test_every_trained_step_is_what_its_environment_tells(mode):
 
 
 def test_every_trained_step_of_two_ranks_is_what_its_environment_tells(tmp_path):
-    """One of them is far slower, so that rollouts are cut short and filled with the one before (on a busy machine also the other's)."""
+    """One of them is far slower, so that rollouts are cut short and filled with the one before (on a busy machine also
+    the other's)."""
     run(2, "every_step", tmp_path)
     filled = 0
     for rank in range(2):
         for mode, counts in json.loads((tmp_path / f"every_step_{rank}.json").read_text()).items():
             assert counts["steps"] > 150 and counts["learned"] > 300, (rank, mode, counts)
-            assert counts["oldest"] <= 2 and counts["late"] == counts["batches"] * (mode == "overlap"), "whatever it was filled with"
+            assert counts["oldest"] <= 2
+            assert counts["late"] == counts["batches"] * (mode == "overlap"), "whatever it was filled with"
             filled += counts["filled"]
     assert filled > 0, "nothing was filled: this shows nothing of it"

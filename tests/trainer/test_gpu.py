@@ -51,13 +51,15 @@ def test_a_recorded_act_is_the_act_itself(case):
 
 def test_what_was_learned_on_a_gpu_is_played_on_the_cpu(tmp_path):
     collect = CollectConfig(num_envs=4, num_workers=2, rollout_steps=32)
-    train(_pendulum, TrainConfig(steps=512, collect=collect, device="cuda", policy=PolicyConfig(lstm_layers=1, hidden_size=16)),
+    train(_pendulum,
+          TrainConfig(steps=512, collect=collect, device="cuda", policy=PolicyConfig(lstm_layers=1, hidden_size=16)),
           run_dir=tmp_path)
     here, there = (load_policy(load_checkpoint(tmp_path)).to(device) for device in ("cpu", GPU))
     seen, state, previous = torch.randn(5, 3), torch.randn(5, here.state_size), torch.zeros(5, 1)
     with torch.no_grad():
         expected = there.act({"obs": seen.to(GPU)}, state.to(GPU), previous.to(GPU), deterministic=True).action.cpu()
-        torch.testing.assert_close(here.act({"obs": seen}, state, previous, deterministic=True).action, expected, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(here.act({"obs": seen}, state, previous, deterministic=True).action, expected,
+                                   rtol=1e-3, atol=1e-3)
 
 
 def _pendulum():

@@ -19,7 +19,8 @@ from trainer.policy import EXPERT_ACTION, Policy
 GOAL = gym.spaces.Box(-1, 1, (2,), np.float32)
 # Advantages are noise where nothing is rewarded, and would be as loud as any others once normalised.
 CONFIG = TrainConfig(steps=12_000, log_every_s=1e-6, torch_threads=1,
-                     policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=32, normalize_observations=False),
+                     policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=32,
+                                         normalize_observations=False),
                      collect=CollectConfig(num_envs=8, num_workers=2, rollout_steps=32),
                      ppo=PPOConfig(learning_rate=3e-3, discount=0.5, imitation_coef=1.0, normalize_advantages=False,
                                    schedule="cosine", epochs=3, mini_batches=4))
@@ -46,13 +47,15 @@ def policy_for(action_space: gym.spaces.Space) -> Policy:
     torch.manual_seed(0)
     width = (3 if isinstance(action_space, gym.spaces.Box) else len(action_space.nvec) + 1)
     advice = gym.spaces.Box(-1, 1, (width,), np.float32)
-    return Policy(gym.spaces.Dict({"goal": GOAL, EXPERT_ACTION: advice}), action_space, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16))
+    return Policy(gym.spaces.Dict({"goal": GOAL, EXPERT_ACTION: advice}), action_space,
+                  PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16))
 
 
 def missed(policy: Policy, seed: int = 1) -> float:
     """Root mean square distance of the policy's first action from the goals."""
     goal = torch.from_numpy(np.random.default_rng(seed).uniform(-0.8, 0.8, (200, 2)).astype(np.float32))
-    action = policy.act({"goal": goal}, torch.zeros(200, policy.state_size), torch.zeros(200, 2), deterministic=True).action
+    action = policy.act({"goal": goal}, torch.zeros(200, policy.state_size), torch.zeros(200, 2),
+                        deterministic=True).action
     return (action - goal).square().sum(-1).mean().sqrt().item()
 
 
@@ -67,7 +70,8 @@ def test_the_loss_is_the_weighted_squared_distance_of_what_would_be_executed():
 
 
 def test_who_is_far_beyond_the_wrong_bound_is_called_back():
-    """By the gradient of the clipped action it would not be: that is zero out there, and the policy never does what is advised."""
+    """By the gradient of the clipped action it would not be: that is zero out there, and the policy never does what is
+    advised."""
     policy, mean = policy_for(GOAL), torch.tensor([[-5.0, 5.0]], requires_grad=True)
     ppo.imitation_loss(policy, mean, torch.tensor([[1.0, 0.5, 1.0]])).backward()
     assert mean.grad[0].tolist() == pytest.approx([-4.0, 1.0])
@@ -146,7 +150,8 @@ def test_a_dump_repeats_an_update_with_advice(tmp_path, monkeypatch):
     assert reproduce(tmp_path) in str(error.value) and seen[-1] == last < 0.9
 
 
-@pytest.mark.parametrize("make, words", [(Pointer, "these have none"), (functools.partial(Advised, numbers=2), "shape (2,)")])
+@pytest.mark.parametrize("make, words",
+                         [(Pointer, "these have none"), (functools.partial(Advised, numbers=2), "shape (2,)")])
 def test_environments_without_an_expert_are_told(make, words, tmp_path):
     with pytest.raises(ValueError, match="expert_action") as told:
         train(make, CONFIG, tmp_path)

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from tests.trainer.test_ppo import ACT, OBS, filled
-from tests.trainer.toys import Counter, Pointer
-from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, ppo, train
+from tests.trainer.toys import Counter
+from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, ppo, train
+from trainer.checkpoint import load_checkpoint, load_policy
 from trainer.config import BEFORE_0_2
 from trainer.learner import Learner
 from trainer.nets.moments import LIMIT, ReturnScale, RunningMoments
@@ -28,7 +29,8 @@ def test_moments_are_those_of_all_that_was_seen_also_far_from_zero():
     for part in parts:
         moments.take(torch.from_numpy(part))
     everything = np.concatenate(parts)
-    assert np.allclose(moments.mean, everything.mean(0), rtol=1e-9) and np.allclose(moments.variance, everything.var(0), rtol=1e-6)
+    assert np.allclose(moments.mean, everything.mean(0), rtol=1e-9)
+    assert np.allclose(moments.variance, everything.var(0), rtol=1e-6)
     out = moments(torch.from_numpy(everything[1:]).float())
     assert out.abs().max() <= LIMIT and abs(out[:, 1].mean()) < 0.05 and abs(out[:, 2].std() - 1) < 0.05
 
@@ -44,7 +46,8 @@ def test_two_ranks_have_the_moments_of_both():
         second.load_state_dict(first.state_dict())
         second.take(part[5:], lambda sums: (sent.append(sums.clone()), sums)[1])
         first.take(part[:5], lambda sums: sums + sent[0])
-    assert torch.allclose(first.mean, alone.mean) and torch.allclose(first.variance, alone.variance) and first.count == 100
+    assert torch.allclose(first.mean, alone.mean) and torch.allclose(first.variance, alone.variance)
+    assert first.count == 100
 
 
 def test_nothing_seen_changes_nothing():
@@ -91,16 +94,19 @@ def test_the_scale_of_rewards_does_not_matter(factor):
     one, other = policies
     obs, state, previous = {"obs": torch.randn(64, 3)}, torch.zeros(64, one.state_size), torch.zeros(64, 2)
     a, b = (p.act(obs, state, previous, deterministic=True) for p in policies)
-    assert torch.allclose(a.action, b.action, atol=1e-3) and torch.allclose(a.value * factor, b.value, rtol=2e-2, atol=2e-2 * factor)
+    assert torch.allclose(a.action, b.action, atol=1e-3)
+    assert torch.allclose(a.value * factor, b.value, rtol=2e-2, atol=2e-2 * factor)
 
 
 def run(tmp_path, steps=512, **collect):
     settings = dict(num_envs=4, num_workers=2, rollout_steps=32) | collect
-    return train(Counter, TrainConfig(steps=steps, policy=SMALL, ppo=PPOConfig(mini_batches=2, epochs=2), torch_threads=1,
+    return train(Counter,
+                 TrainConfig(steps=steps, policy=SMALL, ppo=PPOConfig(mini_batches=2, epochs=2), torch_threads=1,
                                       collect=CollectConfig(**settings)), tmp_path, progress=False)
 
 
-@pytest.mark.parametrize("mode", [{}, {"overlap": True}, {"inference_workers": 2}, {"mode": "nover"}, {"mode": "ddppo"}])
+@pytest.mark.parametrize("mode",
+                         [{}, {"overlap": True}, {"inference_workers": 2}, {"mode": "nover"}, {"mode": "ddppo"}])
 def test_every_step_that_was_learned_from_is_in_the_moments_once(tmp_path, monkeypatch, mode):
     """In every mode: the moments are those of the observations of all batches, each step in exactly one."""
     seen: dict[tuple[int, int], np.ndarray] = {}
@@ -128,11 +134,14 @@ def test_a_checkpoint_brings_them_back_and_playing_leaves_them(tmp_path):
     player, env = Player(tmp_path, Counter(), deterministic=True), Counter()
     before = {k: v.clone() for k, v in player.policy.state_dict().items()}
     obs, _ = env.reset(seed=0)
-    act = result.policy.act({"obs": torch.as_tensor(obs)[None]}, torch.zeros(1, 16), torch.zeros(1, 2), deterministic=True)
-    assert np.allclose(player.act(obs), act.action.clamp(-1, 1).numpy()[0], atol=1e-6), "Player sees normalised observations"
+    act = result.policy.act({"obs": torch.as_tensor(obs)[None]}, torch.zeros(1, 16), torch.zeros(1, 2),
+                            deterministic=True)
+    assert np.allclose(player.act(obs), act.action.clamp(-1, 1).numpy()[0],
+                       atol=1e-6), "Player sees normalised observations"
     for _ in range(20):
         player.act(obs := env.step(player.act(obs))[0])
-    assert all(torch.equal(v, before[k]) and torch.equal(v, result.policy.state_dict()[k]) and torch.equal(v, loaded.state_dict()[k])
+    assert all(torch.equal(v, before[k]) and torch.equal(v, result.policy.state_dict()[k])
+               and torch.equal(v, loaded.state_dict()[k])
                for k, v in player.policy.state_dict().items())
     assert loaded.normalizer.count == 512 and loaded.return_scale.updates > 0
 
@@ -162,14 +171,6 @@ def test_the_first_rollout_is_only_looked_at():
         learner.update(rollout, CollectStats(rows=rollout.finish(), steps=rollout.num_closed))
         assert learns != all(torch.equal(a, b) for a, b in zip(before, learner.policy.parameters()))
         assert learner.policy.knows_observations()
-
-
-def test_a_network_without_them_trains(tmp_path):
-    from tests.trainer.toy_networks import Straight
-
-    config = TrainConfig(steps=64, ppo=PPOConfig(mini_batches=2), torch_threads=1,
-                         collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
-    assert train(Pointer, config, make_policy=Straight).steps == 64
 
 
 def test_an_environment_without_vectors_has_nothing_to_normalise():

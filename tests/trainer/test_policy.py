@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from trainer.config import BEFORE_0_2, PolicyConfig
-from trainer.nets.bounded import bounded
+from trainer.nets.distributions import bounded
 from trainer.nets.encoders import ENCODERS
 from trainer.nets.images import image_layout
 from trainer.policy import Policy
 from trainer.sequences import Sequences
 
-DICT = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (64, 64, 1), np.float32), joint=gym.spaces.Box(-9, 9, (5,), np.float32))
+DICT = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (64, 64, 1), np.float32),
+                       joint=gym.spaces.Box(-9, 9, (5,), np.float32))
 BOX = gym.spaces.Box(-1, 1, (3,), np.float32)
 CONFIGS = {
     "light": PolicyConfig(lstm_layers=1, hidden_size=16, body_size=32),
@@ -22,7 +23,8 @@ CONFIGS = {
     "as in 0.1": PolicyConfig(lstm_layers=1, hidden_size=16, body_size=32, **BEFORE_0_2),
     "critic": PolicyConfig(encoder=None, lstm_layers=1, hidden_size=16, body_size=32, critic_keys=("joint",)),
     "bfloat16": PolicyConfig(image_precision="bfloat16", lstm_layers=1, hidden_size=16, body_size=32),
-    "resnet18": PolicyConfig(encoder="resnet18", embedding_size=32, hidden_size=16, lstm_layers=2, skip=False, body_size=0),
+    "resnet18": PolicyConfig(encoder="resnet18", embedding_size=32, hidden_size=16, lstm_layers=2, skip=False,
+                             body_size=0),
 }
 
 
@@ -108,13 +110,16 @@ def test_images_of_any_layout_reach_the_encoder_as_height_width_channels(space, 
 
 @pytest.mark.parametrize("space, is_one", [
     (gym.spaces.Box(-np.inf, np.inf, (12, 16)), False), (gym.spaces.Box(0, 255, (128,), np.uint8), False),
-    (gym.spaces.Box(0, 1, (3, 5, 5)), False), (gym.spaces.Box(0, 1, (5, 5, 64)), False), (gym.spaces.Box(0, 1, (8, 8, 17)), True)])
+    (gym.spaces.Box(0, 1, (3, 5, 5)), False), (gym.spaces.Box(0, 1, (5, 5, 64)), False),
+    (gym.spaces.Box(0, 1, (8, 8, 17)), True)])
 def test_what_is_no_image_is_a_vector(space, is_one):
     assert bool(image_layout(space)) == is_one
 
 
-@pytest.mark.parametrize("shape, words", [((16, 16, 16), "channels first or last"), ((64, 32, 64), "channels first or last"),
-                                          ((4, 2, 3, 16, 16), "none of the images"), ((16, 16, 3, 4), "none of the images")])
+@pytest.mark.parametrize("shape, words", [((16, 16, 16), "channels first or last"),
+                                          ((64, 32, 64), "channels first or last"),
+                                          ((4, 2, 3, 16, 16), "none of the images"),
+                                          ((16, 16, 3, 4), "none of the images")])
 def test_an_image_that_cannot_be_told_is_refused_in_a_sentence(shape, words):
     with pytest.raises(ValueError, match=words):
         Policy(gym.spaces.Box(0, 255, shape, np.uint8), BOX, PolicyConfig())
@@ -131,7 +136,8 @@ def test_every_pixel_of_an_image_of_any_size_is_seen(encoder):
 
 def test_bytes_in_a_vector_are_scaled():
     policy = Policy(gym.spaces.Box(0, 255, (4,), np.uint8), BOX, PolicyConfig(normalize_observations=False))
-    assert policy._inputs({"obs": torch.full((1, 4), 255.0)}, torch.zeros(1, 3))[0, :4].tolist() == pytest.approx([1.0] * 4)
+    assert policy._inputs({"obs": torch.full((1, 4), 255.0)},
+                          torch.zeros(1, 3))[0, :4].tolist() == pytest.approx([1.0] * 4)
 
 
 @pytest.mark.parametrize("outside, inwards", [(3.0, 1.0), (-6.0, -1.0)])
@@ -146,7 +152,8 @@ def test_a_deviation_beyond_its_bound_is_led_back_and_no_further_out(outside, in
 @pytest.mark.parametrize("log_std, taken", [(2.0, 0.0), (3.0, 0.0), (-5.0, 50.0), (-6.0, 50.0)])
 def test_the_likelihood_of_an_action_leads_a_deviation_at_its_bound_or_beyond_back(log_std, taken):
     """Asked of the policy: too wide for an action at its mean, too narrow for one that is far away."""
-    config = PolicyConfig(encoder=None, lstm_layers=0, body_size=8, log_std_init=log_std, log_std_min=-5.0, log_std_max=2.0)
+    config = PolicyConfig(encoder=None, lstm_layers=0, body_size=8, log_std_init=log_std, log_std_min=-5.0,
+                          log_std_max=2.0)
     policy = Policy(gym.spaces.Box(-1, 1, (4,)), BOX, config)
     obs, state, previous = {"obs": torch.zeros(2, 4)}, torch.zeros(2, 0), torch.zeros(2, 3)
     mean = policy.act(obs, state, previous, deterministic=True).action
@@ -158,12 +165,16 @@ def test_the_likelihood_of_an_action_leads_a_deviation_at_its_bound_or_beyond_ba
 def test_what_only_the_critic_sees_changes_values_and_no_action():
     torch.manual_seed(0)
     space = gym.spaces.Dict(seen=gym.spaces.Box(-1, 1, (3,)), secret=gym.spaces.Box(-1, 1, (2,)))
-    policy = Policy(space, BOX, PolicyConfig(encoder=None, lstm_layers=1, critic_keys=("secret",), normalize_returns=False))
+    policy = Policy(space, BOX,
+                    PolicyConfig(encoder=None, lstm_layers=1, critic_keys=("secret",), normalize_returns=False))
     state, previous, seen = torch.zeros(4, policy.state_size), torch.zeros(4, 3), torch.randn(4, 3)
-    a, b = (policy.act({"seen": seen, "secret": torch.full((4, 2), x)}, state, previous, deterministic=True) for x in (0.0, 1.0))
+    a, b = (policy.act({"seen": seen, "secret": torch.full((4, 2), x)}, state, previous, deterministic=True)
+            for x in (0.0, 1.0))
     assert torch.equal(a.action, b.action) and not torch.allclose(a.value, b.value) and torch.equal(a.state, b.state)
-    assert torch.equal(policy.act({"seen": seen}, state, previous, deterministic=True).action, a.action), "played without it"
-    for wrong, words in ((PolicyConfig(encoder=None, critic_keys=("secret",), separate_value=False), "needs policy.separate_value"),
+    assert torch.equal(policy.act({"seen": seen}, state, previous, deterministic=True).action,
+                       a.action), "played without it"
+    for wrong, words in ((PolicyConfig(encoder=None, critic_keys=("secret",), separate_value=False),
+                          "needs policy.separate_value"),
                          (PolicyConfig(encoder=None, critic_keys=("other",)), "which is no vector")):
         with pytest.raises(ValueError, match=words):
             Policy(space, BOX, wrong)
@@ -177,8 +188,10 @@ def test_a_masked_option_is_never_taken_and_has_no_share_in_the_entropy():
     obs, state, previous = {"x": torch.randn(64, 3), "action_mask": mask}, torch.zeros(64, 0), torch.zeros(64, 5)
     act = policy.act(obs, state, previous)
     assert (act.action[:, 0] == 0).all() and set(act.action[:, 1].tolist()) == {1, 2}
-    log_prob, entropy, *_ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(64, int), torch.device("cpu")), state)
-    assert torch.allclose(log_prob, act.log_prob, atol=1e-5) and torch.allclose(entropy, torch.tensor(np.log(2.0)).float(), atol=0.01)
+    log_prob, entropy, *_ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(64, int), torch.device("cpu")),
+                                            state)
+    assert torch.allclose(log_prob, act.log_prob,
+                          atol=1e-5) and torch.allclose(entropy, torch.tensor(np.log(2.0)).float(), atol=0.01)
 
 
 def test_blind_ignores_images_and_unknown_spaces_are_refused():

@@ -38,6 +38,13 @@ def filled(policy: Policy, envs: int = 4, steps: int = 32, seed: int = 0) -> Rol
     return rollout
 
 
+def updated(policy: Policy, rollout: Rollout, config: PPOConfig, **words) -> dict[str, float]:
+    """Statistics of an update by a new optimiser."""
+    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
+    optimizer = ppo.make_optimizer(policy, coef, config)
+    return ppo.update(policy, optimizer, coef, rollout, config, np.random.default_rng(0), **words)
+
+
 @pytest.fixture
 def policy():
     torch.manual_seed(0)
@@ -45,11 +52,11 @@ def policy():
 
 
 def test_ratio_is_one_on_the_first_mini_batch(policy):
-    """Evaluating what was just collected reproduces the log-probabilities: also for sequences split by a mini-batch border."""
+    """Evaluating what was just collected reproduces the log-probabilities: also for sequences split by a mini-batch
+    border."""
     rollout = filled(policy)
     config = PPOConfig(learning_rate=1e-12, epochs=1, mini_batches=3)
-    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
-    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    stats = updated(policy, rollout, config)
     assert stats["kl"] == pytest.approx(0, abs=1e-7) and stats["clip_fraction"] == 0
 
 
@@ -57,12 +64,12 @@ def test_an_update_raises_the_probability_of_good_actions(policy):
     rollout = filled(policy)
     rollout.reward[:] = rollout.action[:, 0].numpy()  # more of the first action is better
     config = PPOConfig(learning_rate=1e-2, epochs=5, mini_batches=2, discount=0.0)
-    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
     obs = {"obs": torch.randn(64, 3)}
-    before = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 2), deterministic=True).action[:, 0].mean()
-    ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
-    after = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 2), deterministic=True).action[:, 0].mean()
-    assert after > before + 0.1
+    before = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 2),
+                        deterministic=True).action[:, 0].mean()
+    updated(policy, rollout, config)
+    after = policy.act(obs, torch.zeros(64, policy.state_size), torch.zeros(64, 2), deterministic=True).action[:, 0]
+    assert after.mean() > before + 0.1
 
 
 def test_policy_loss_clips_only_what_would_gain():
@@ -79,7 +86,8 @@ def test_losses_are_weighted():
     weight = torch.tensor([1.0, 0.5])
     loss, _ = ppo.policy_loss(torch.zeros(2), torch.zeros(2), torch.tensor([1.0, 1.0]), weight, 0.2)
     assert loss.item() == pytest.approx(-0.75)
-    assert ppo.value_loss(torch.tensor([1.0, 3.0]), torch.zeros(2), weight).item() == pytest.approx((0.5 + 0.5 * 4.5) / 2)
+    assert ppo.value_loss(torch.tensor([1.0, 3.0]), torch.zeros(2),
+                          weight).item() == pytest.approx((0.5 + 0.5 * 4.5) / 2)
 
 
 @pytest.mark.parametrize("entropy, direction", [(-1.0, 1), (2.0, -1)])
@@ -116,10 +124,9 @@ def test_a_loss_that_is_not_finite_leaves_the_parameters_alone(policy):
     rollout = filled(policy)
     rollout.reward[3] = np.inf
     config = PPOConfig()
-    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
     before = {k: v.clone() for k, v in policy.named_parameters()}
     with pytest.raises(ppo.NonFiniteLoss):
-        ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+        updated(policy, rollout, config)
     assert all(torch.equal(v, before[k]) for k, v in policy.named_parameters())
 
 
@@ -127,30 +134,27 @@ def test_what_an_older_policy_chose_is_told(policy):
     rollout, config = filled(policy), PPOConfig(epochs=1, mini_batches=1)
     rows = rollout.closed[: rollout.num_closed]
     rollout.version[rows] = np.where(np.arange(len(rows)) < len(rows) // 4, 3, 5)
-    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
-    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    stats = updated(policy, rollout, config)
     assert (stats["stale_fraction"], stats["oldest_age"]) == (0.25, 2.0)
 
 
 def test_kl_stop_ends_the_epochs(policy):
     rollout = filled(policy)
     config = PPOConfig(learning_rate=0.1, epochs=10, target_kl=1e-3)
-    coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
-    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    stats = updated(policy, rollout, config)
     assert stats["epochs"] < 10
 
 
 def test_a_late_update_is_clipped_around_the_policy_of_today(policy):
-    """The policy has moved since it acted: ratios to the acting policy begin outside the clipping range, late ones at 1."""
+    """The policy has moved since it acted: ratios to the acting policy begin outside the clipping range, late ones at
+    1."""
     rollout = filled(policy)
     config = PPOConfig(learning_rate=1e-12, epochs=1, mini_batches=3)
     with torch.no_grad():
         policy.mean.bias += 0.5
     clipped = {}
     for late in (False, True):
-        coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
-        stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0),
-                           late=late)
+        stats = updated(policy, rollout, config, late=late)
         clipped[late] = stats["clip_fraction"], stats["kl"]
     assert clipped[False][0] > 0.5 and clipped[True] == pytest.approx((0, 0), abs=1e-6)
 
@@ -161,8 +165,7 @@ def test_a_late_update_of_a_policy_that_has_not_moved_is_an_ordinary_one(policy)
     rollout, config, after = filled(policy), PPOConfig(), []
     for late in (False, True):
         mine = copy.deepcopy(policy)
-        coef = ppo.EntropyCoefficient(config, torch.device("cpu"))
-        ppo.update(mine, ppo.make_optimizer(mine, coef, config), coef, rollout, config, np.random.default_rng(0), late=late)
+        updated(mine, rollout, config, late=late)
         after.append(torch.cat([p.detach().flatten() for p in mine.parameters()]))
     assert torch.allclose(*after, atol=2e-4)
 
@@ -178,8 +181,8 @@ def test_steps_that_count_less_do_not_change_which_side_of_its_target_the_entrop
 def test_a_mini_batch_of_one_step_is_learned_from():
     policy = Policy(OBS, ACT, PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16))
     config = PPOConfig(mini_batches=4, epochs=1)
-    coef, rollout = ppo.EntropyCoefficient(config, torch.device("cpu")), filled(policy, envs=4, steps=4)
-    stats = ppo.update(policy, ppo.make_optimizer(policy, coef, config), coef, rollout, config, np.random.default_rng(0))
+    rollout = filled(policy, envs=4, steps=4)
+    stats = updated(policy, rollout, config)
     assert math.isfinite(stats["policy_loss"])
 
 

@@ -1,4 +1,5 @@
-"""Learning in bfloat16: the ratio to what acted in float32 is hardly touched, gradients point the same way, auto asks the processor."""
+"""Learning in bfloat16: the ratio to what acted in float32 is hardly touched, gradients point the same way, auto asks
+the processor."""
 
 import gymnasium as gym
 import numpy as np
@@ -10,7 +11,8 @@ from trainer.nets import precision
 from trainer.policy import Policy
 from trainer.sequences import Sequences
 
-OBS = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (16, 16, 1), np.float32), joint=gym.spaces.Box(-9, 9, (5,), np.float32))
+OBS = gym.spaces.Dict(depth=gym.spaces.Box(0, 1, (16, 16, 1), np.float32),
+                      joint=gym.spaces.Box(-9, 9, (5,), np.float32))
 BOX = gym.spaces.Box(-1, 1, (3,), np.float32)
 NETWORKS = {"blind": {"encoder": None, "lstm_layers": 0}, "light": {"lstm_layers": 1, "hidden_size": 16}}
 
@@ -23,7 +25,8 @@ def learned_from(config: PolicyConfig) -> tuple[torch.Tensor, torch.Tensor, Poli
     obs = {"depth": torch.rand(64, 16, 16, 1), "joint": torch.randn(64, 5)}
     state, previous = torch.randn(64, policy.state_size), torch.rand(64, 3)
     act = policy.act(obs, state, previous)
-    log_prob, _, value, _ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(64, int), torch.device("cpu")), state)
+    log_prob, _, value, _ = policy.evaluate(obs, previous, act.action, Sequences(np.ones(64, int), torch.device("cpu")),
+                                            state)
     (log_prob.sum() + value.sum()).backward()
     gradient = torch.cat([p.grad.flatten() for p in policy.parameters()])
     return (log_prob - act.log_prob).detach(), gradient, policy
@@ -54,7 +57,8 @@ def test_auto_is_what_the_processor_computes_in_and_touches_no_acting(has, monke
 def test_a_processor_that_tells_nothing_learns_in_float32(monkeypatch):
     monkeypatch.undo()  # the real question
     precision.processor_has_bfloat16.cache_clear()
-    for told, has in (({}, False), ({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({"avx512_f": True}, False)):
+    for told, has in (({}, False), ({"avx512_bf16": True}, True), ({"amx_bf16": True}, True),
+                      ({"avx512_f": True}, False)):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda told=told: told)
         precision.processor_has_bfloat16.cache_clear()
         assert precision.processor_has_bfloat16() == has

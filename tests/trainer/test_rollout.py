@@ -12,7 +12,8 @@ CPU = torch.device("cpu")
 def act(rollout: Rollout, env: int, version: int = 0) -> None:
     """Open a step of one environment."""
     one = torch.zeros(1)
-    rollout.open(np.array([env]), {"obs": torch.full((1, 1), float(rollout.env_steps[env]))}, one[:, None], one[:, None],
+    rollout.open(np.array([env]), {"obs": torch.full((1, 1), float(rollout.env_steps[env]))}, one[:, None],
+                 one[:, None],
                  one[:, None], one, np.zeros(1, np.float32), np.array([False]), version)
 
 
@@ -49,9 +50,9 @@ def test_the_rows_of_two_environments():
 @pytest.mark.parametrize("batches", [1, 2])
 @pytest.mark.parametrize("fill", [True, False])
 def test_a_rollout_ended_early_is_filled_with_the_newest_of_the_one_before(batches, fill):
-    """Over many rollouts of random length: no row is in a batch twice, none of it was overwritten or is open, fresh steps come first,
-    then steps of the rollout before alone, as many as there are room and steps; so no step is in more than two batches. With room
-    for two the batch before is untouched."""
+    """Over many rollouts of random length: no row is in a batch twice, none of it was overwritten or is open, fresh
+    steps come first, then steps of the rollout before alone, as many as there are room and steps; so no step is in more
+    than two batches. With room for two the batch before is untouched."""
     rng = np.random.default_rng(0)
     n, steps = 3, 12
     rollout = Rollout(n, steps, {"obs": (1,)}, 1, False, 1, CPU, batches)
@@ -75,7 +76,8 @@ def test_a_rollout_ended_early_is_filled_with_the_newest_of_the_one_before(batch
         assert len(set(batch)) == len(batch) and not set(batch) & set(rollout.open_row)
         for row in batch[:count]:
             where[int(rollout.env[row]), int(rollout.step[row])] = version
-        assert all((int(rollout.env[r]), int(rollout.step[r])) in where for r in batch), "a row that was closed in some rollout"
+        assert all((int(rollout.env[r]), int(rollout.step[r])) in where
+                   for r in batch), "a row that was closed in some rollout"
         assert all(where[int(rollout.env[r]), int(rollout.step[r])] == version - 1 for r in batch[count:])
         for r in batch:
             uses[key] = uses.get(key := (int(rollout.env[r]), int(rollout.step[r])), 0) + 1
@@ -99,16 +101,19 @@ def test_content_and_restore_are_inverse():
     other.restore(rollout.content())
     for a, b in ((rollout.open_row, other.open_row), (rollout.batch, other.batch)):
         assert rollout.env[a].tolist() == other.env[b].tolist() and rollout.step[a].tolist() == other.step[b].tolist()
-        assert torch.equal(rollout.obs["obs"][a], other.obs["obs"][b]) and (rollout.version[a] == other.version[b]).all()
+        assert torch.equal(rollout.obs["obs"][a],
+                           other.obs["obs"][b]) and (rollout.version[a] == other.version[b]).all()
     assert rollout.env_steps.tolist() == other.env_steps.tolist()
 
 
 def test_bytes_are_stored_as_bytes_and_handed_out_as_floats():
-    rollout = Rollout(1, 4, {"image": (2, 2), "x": (1,)}, 1, False, 1, CPU, obs_types={"image": np.dtype("u1"), "x": np.dtype("f4")})
+    rollout = Rollout(1, 4, {"image": (2, 2), "x": (1,)}, 1, False, 1, CPU,
+                      obs_types={"image": np.dtype("u1"), "x": np.dtype("f4")})
     rollout.begin()
     one, image = torch.zeros(1), torch.tensor([[[0.0, 255.0], [7.0, 128.0]]])
-    rollout.open(np.array([0]), {"image": image, "x": one[:, None] + 0.5}, one[:, None], one[:, None], one[:, None], one,
+    rollout.open(np.array([0]), {"image": image, "x": one[:, None] + 0.5}, one[:, None], one[:, None], one[:, None],
+                 one,
                  np.zeros(1, np.float32), np.array([True]), 0)
     rows = rollout.open_row
     assert rollout.obs["image"].dtype == torch.uint8 and torch.equal(rollout.observations(rows)["image"], image)
-    assert rollout.gather(rows, rows).obs["x"].item() == 0.5
+    assert rollout.gather(rows, np.ones(1, int)).obs["x"].item() == 0.5

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+from dataclasses import fields
 
 import gymnasium as gym
 import numpy as np
 
-from trainer.config import PPOConfig
+from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 
 QUICK = PPOConfig(epochs=1, mini_batches=2)  # for tests in which what is learned does not matter
+BLIND = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16)
+
+
+def small(steps: int = 64, **settings) -> TrainConfig:
+    """A small run, in rollouts of two environments with 16 steps each; settings of TrainConfig and of its `collect`."""
+    of_collect = {field.name for field in fields(CollectConfig)}
+    collect, others = {"num_envs": 2, "num_workers": 1, "rollout_steps": 16}, {"policy": BLIND, "ppo": QUICK}
+    for key, value in settings.items():
+        (collect if key in of_collect else others)[key] = value
+    return TrainConfig(steps=steps, **{"torch_threads": 1} | others, collect=CollectConfig(**collect))
 
 
 class Counter(gym.Env):
     """Tells where it is: observation (identity, episode, step); the reward is a known function of it.
 
-    Episodes have random lengths and end either way; steps sleep a random time, so that environments run at uneven speeds.
+    Episodes have random lengths and end either way; steps sleep a random time, so that environments run at uneven
+    speeds.
     """
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
@@ -85,35 +98,64 @@ class Pointer(gym.Env):
         return self._obs(), 1.0 - error, False, over, {"metrics": {"success": float(error < 0.1)}} if over else {}
 
 
+def shown(*goal: float):
+    """What makes an answer with another observation of an answer."""
+    return lambda obs, *others: ({"goal": np.array(goal, np.float32)}, *others)
+
+
+WRONG = {  # fault of an answer -> what it makes of (observation, reward, terminated, truncated, info)
+    "NaN": shown(0, np.nan),
+    "shape": shown(0, 0, 0),
+    "key missing": lambda obs, *others: ({"target": obs["goal"]}, *others),
+    "text": lambda obs, *others: ({"goal": ["left", "right"]}, *others),
+    "four values": lambda obs, reward, over, cut, info: (obs, reward, over, info),
+    "NaN reward": lambda obs, reward, *others: (obs, float("nan"), *others),
+    "array reward": lambda obs, reward, *others: (obs, np.zeros(2), *others),
+    "infinite reward": lambda obs, reward, *others: (obs, float("inf"), *others),
+    "final NaN": lambda obs, reward, over, cut, info: (*shown(np.nan, np.nan)(obs, reward, over), True, info),
+    "final shape": lambda obs, reward, over, cut, info: (*shown(0, 0, 0)(obs, reward, over), True, info),
+}
+
+
 class Faulty(Pointer):
-    """Fails on purpose at its `at`-th step: raises, dies, returns NaN or a wrong shape."""
+    """Fails on purpose from its `at`-th step on: raises, dies, hangs, or answers something WRONG."""
+
+    bad = True
 
     def __init__(self, fault: str, at: int = 20):
         super().__init__()
         self.fault, self.at, self.count = fault, at, 0
 
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        if self.bad and self.fault == "first reset raises":
+            raise OSError("the front door is locked")
+        if self.bad and self.count >= self.at and self.fault == "reset hangs":
+            threading.Event().wait()  # an environment that hangs
+        if self.bad and self.count >= self.at and self.fault == "reset is NaN":
+            obs, _ = WRONG["NaN"](obs, None)
+        return obs, info
+
     def step(self, action):
         self.count += 1
-        obs, reward, terminated, truncated, info = super().step(action)
-        if self.count < self.at:
-            return obs, reward, terminated, truncated, info
-        if self.fault == "raise":
+        answer = super().step(action)
+        if not self.bad or self.count < self.at:
+            return answer
+        if self.fault == "raises":
             raise ZeroDivisionError("the drawer fell out")
         if self.fault == "mistake":
             from rearrange.home.errors import UserError
 
             raise UserError("episode 'x' has no objects.")
-        if self.fault == "kill":
+        if self.fault == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        if self.fault == "hang":
+        if self.fault == "leaves":
+            sys.exit("goodbye")
+        if self.fault == "os exit":
+            os._exit(7)
+        if self.fault == "hangs":
             threading.Event().wait()  # an environment that hangs
-        if self.fault == "nan_reward":
-            reward = float("nan")
-        if self.fault == "nan_obs":
-            obs = {"goal": np.full(2, np.nan, np.float32)}
-        if self.fault == "shape":
-            obs = {"goal": np.zeros(3, np.float32)}
-        return obs, reward, terminated, truncated, info
+        return WRONG.get(self.fault, lambda *same: same)(*answer)
 
 
 class Broken:
@@ -156,7 +198,8 @@ class Uneven(gym.Env):
         self.t += 1
         self.place += 0.3 * np.asarray(action) + 0.1 * self.np_random.normal(size=2)
         over = self.t >= self.length
-        return self._obs(), -float(np.abs(self.place).sum()), over and not self.ends_by_limit, over and self.ends_by_limit, {}
+        ends = over and not self.ends_by_limit, over and self.ends_by_limit
+        return self._obs(), -float(np.abs(self.place).sum()), *ends, {}
 
 
 class Masked(gym.Env):

@@ -42,7 +42,7 @@ class Evaluations:
             self._ask()
 
     def finish(self) -> None:
-        """At the end of a run that is complete: wait for what is under way, and for an evaluation of the last policy."""
+        """At the end of a complete run: wait for the evaluation under way, and for one of the last policy."""
         if not self.evaluator or self.learner.steps < self.config.steps:
             return
         self._wait()

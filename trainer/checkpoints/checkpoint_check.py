@@ -1,7 +1,7 @@
 """What a checkpoint must hold, key by key: kinds of values, bounds, finite weights.
 
-A file may load and still be nonsense: damaged, edited, or made by somebody else. `check` is asked about every checkpoint that is
-read, so that whoever uses one finds what is promised here, and that nothing it says asks for more memory than the file has.
+A file may load and still be nonsense: damaged, edited, or made by somebody else. `check` looks at every checkpoint that
+is read. Whoever uses one finds what is promised here, and nothing it says asks for more memory than the file has.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from trainer.spaces import space_from_plain
 MOST_STEPS = 10**15
 MOST_VALUES = 1 << 26  # in one observation: 256 MB
 MOST_CHOICES = 1 << 20  # options of a discrete action
-WHOLE = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "bool")  # kinds of Boxes beside single precision
+WHOLE = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "bool")  # of a Box, beside float32
 LARGEST_IMAGE = 1024  # pixels on a side
-OF_TRAINING = ("optimizer", "log_alpha", "counters", "torch_rng", "numpy_rng")  # without which a run cannot be continued
+OF_TRAINING = ("optimizer", "log_alpha", "counters", "torch_rng", "numpy_rng")  # what a run needs to be continued
 
 
 class Wrong(ValueError):
@@ -39,7 +39,10 @@ def check(content: dict[str, Any]) -> None:
         for name, tensor in _tensors("", content):
             _stored(name, tensor)
         _whole("step", content.get("step"), 0, MOST_STEPS)
-        _weights("policy", content.get("policy"))
+        weights = content.get("policy")
+        _need(isinstance(weights, dict) and weights
+              and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in weights.items()),
+              "policy", weights, "the weights by name")
         _policy(content)
         _meta(content.get("meta", {}))
         for name, rule in _TRAINING.items():
@@ -49,9 +52,9 @@ def check(content: dict[str, Any]) -> None:
         raise Wrong("its values are nested too deep") from None
 
 
-def missing_of_training(content: dict[str, Any]) -> list[str]:
-    """What a run would need to go on from here, and is not there."""
-    return [name for name in OF_TRAINING if name not in content]
+def policy_config(plain: dict[str, Any]) -> PolicyConfig:
+    """PolicyConfig from the plain values of a checkpoint."""
+    return PolicyConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()})
 
 
 def _tensors(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
@@ -65,16 +68,13 @@ def _tensors(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
 
 def _stored(name: str, tensor: Tensor) -> None:
     """A tensor that is no larger than what is stored of it, and has numbers."""
-    plain = tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type == "cpu" and not tensor.is_complex()
-    if not plain or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise Wrong(f"{name} is no plain tensor: its shape {tuple(tensor.shape)} has more numbers than are stored, or another kind")
-    if tensor.is_floating_point() and name.split(".")[0] in ("policy", "optimizer", "log_alpha") and not tensor.isfinite().all():
+    odd = tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type != "cpu" or tensor.is_complex()
+    if odd or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise Wrong(f"{name} is no plain tensor: its shape {tuple(tensor.shape)} has more numbers than are stored, or "
+                    "another kind")
+    is_learned = name.split(".")[0] in ("policy", "optimizer", "log_alpha")
+    if is_learned and tensor.is_floating_point() and not tensor.isfinite().all():
         raise Wrong(f"{name} has numbers that are NaN or infinite")
-
-
-def _weights(name: str, value: Any) -> None:
-    _need(isinstance(value, dict) and value and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in value.items()),
-          name, value, "the weights by name")
 
 
 def _policy(content: dict[str, Any]) -> None:
@@ -84,18 +84,20 @@ def _policy(content: dict[str, Any]) -> None:
     if wrong := sorted(set(plain) - known, key=str):
         raise Wrong(f"policy_config has {wrong[0]!r}, which is no setting of a policy")
     try:
-        config = PolicyConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in (BEFORE_0_2 | plain).items()})
+        config = policy_config(plain)
         TrainConfig(policy=config).check()
     except (ValueError, TypeError) as error:
         raise Wrong(f"policy_config: {str(error).rstrip('.')}") from None
-    vectors, images = _observation("observation_space", content.get("observation_space"), any_shape="network" in content)
+    is_own = "network" not in content  # another one is only made with its make_policy
+    vectors, images = _observation("observation_space", content.get("observation_space"), any_shape=not is_own)
     actions = _action("action_space", content.get("action_space"))
-    if "network" in content:  # not the engine's own, which nobody makes but with its make_policy
+    if not is_own:
         return _network(content["network"])
     stored = sum(weight.numel() for weight in content["policy"].values())
     asked = least_weights(config, vectors, images if config.encoder else [], actions)
     if config.encoder in (None, *SIZED_ENCODERS) and asked > stored:
-        raise Wrong(f"policy_config and spaces describe a network of at least {asked:,} numbers, and {stored:,} are stored")
+        raise Wrong(f"policy_config and spaces describe a network of at least {asked:,} numbers, and {stored:,} are "
+                    "stored")
 
 
 def _network(value: Any) -> None:
@@ -123,7 +125,8 @@ def _observation(name: str, value: Any, any_shape: bool) -> tuple[list[tuple[int
                 raise Wrong(f"{name}.{key}: {error}") from None
             image = None
         if image:
-            _need(max(image.shape[:2]) <= LARGEST_IMAGE, f"{name}.{key}", shape, f"an image of at most {LARGEST_IMAGE} pixels on a side")
+            _need(max(image.shape[:2]) <= LARGEST_IMAGE, f"{name}.{key}", shape,
+                  f"an image of at most {LARGEST_IMAGE} pixels on a side")
         (images if image else vectors).append(image.shape if image else shape)
     return vectors, images
 
@@ -136,12 +139,14 @@ def _action(name: str, value: Any) -> int:
         return _whole(f"{name}.discrete", plain["discrete"], 1, MOST_CHOICES)
     if "choices" in plain:
         options = plain["choices"]
-        _need(isinstance(options, (list, tuple)) and options, f"{name}.choices", options, "a list of numbers of options")
+        _need(isinstance(options, (list, tuple)) and options, where := f"{name}.choices", options,
+              "a list of numbers of options")
         start = plain.get("start", [0] * len(options))
-        _need(isinstance(start, (list, tuple)) and len(start) == len(options), f"{name}.start", start, f"a list of {len(options)}")
+        _need(isinstance(start, (list, tuple)) and len(start) == len(options), f"{name}.start", start,
+              f"a list of {len(options)}")
         for n in start:
             _whole(f"{name}.start", n, -MOST_STEPS, MOST_STEPS)
-        return _within(f"{name}.choices", sum(_whole(f"{name}.choices", n, 1, MOST_CHOICES) for n in options), MOST_CHOICES)
+        return _within(where, sum(_whole(where, n, 1, MOST_CHOICES) for n in options), MOST_CHOICES)
     return _within(f"{name}.box", math.prod(_box(name, plain, 0)), MOST_CHOICES)
 
 
@@ -190,15 +195,17 @@ def _meta(value: Any) -> None:
 def _optimizer(name: str, value: Any) -> None:
     plain = _mapping(name, value)
     state, groups = plain.get("state"), plain.get("param_groups")
-    fine = isinstance(groups, list) and all(isinstance(group, dict) and isinstance(group.get("params"), list) for group in groups)
-    _need(fine, f"{name}.param_groups", groups, "a list of groups of parameters")
+    _need(isinstance(groups, list)
+          and all(isinstance(each, dict) and isinstance(each.get("params"), list) for each in groups),
+          f"{name}.param_groups", groups, "a list of groups of parameters")
     for key, of_one in _mapping(f"{name}.state", state).items():
         for what, number in _mapping(f"{name}.state.{key}", of_one).items():
             _need(isinstance(number, (Tensor, int, float)), f"{name}.state.{key}.{what}", number, "numbers")
 
 
 def _log_alpha(name: str, value: Any) -> None:
-    _need(isinstance(value, Tensor) and value.shape == () and value.is_floating_point(), name, value, "one number in a tensor")
+    fine = isinstance(value, Tensor) and value.shape == () and value.is_floating_point()
+    _need(fine, name, value, "one number in a tensor")
 
 
 def _counters(name: str, value: Any) -> None:
@@ -207,29 +214,30 @@ def _counters(name: str, value: Any) -> None:
           "steps, updates, episodes and seconds")
     for key in ("steps", "updates", "episodes"):
         _whole(f"{name}.{key}", counters[key], 0, MOST_STEPS)
-    _need(_is_number(counters["seconds"]) and 0 <= counters["seconds"] < MOST_STEPS, f"{name}.seconds", counters["seconds"],
-          "a time in seconds")
+    seconds = counters["seconds"]
+    _need(_is_number(seconds) and 0 <= seconds < MOST_STEPS, f"{name}.seconds", seconds, "a time in seconds")
 
 
 def _torch_rng(name: str, value: Any) -> None:
-    try:
-        torch.Generator().set_state(value)
-    except (RuntimeError, TypeError):
-        raise Wrong(f"{name} is no state of torch's random generator") from None
+    _generator(name, "torch", torch.Generator().set_state, value)
 
 
 def _numpy_rng(name: str, value: Any) -> None:
+    _generator(name, "NumPy", rng_from_plain, value)
+
+
+def _generator(name: str, library: str, take: Callable[[Any], Any], state: Any) -> None:
     try:
-        rng_from_plain(value)
-    except (KeyError, TypeError, ValueError, OverflowError, IndexError):
-        raise Wrong(f"{name} is no state of NumPy's random generator") from None
+        take(state)
+    except (KeyError, TypeError, ValueError, OverflowError, IndexError, RuntimeError):
+        raise Wrong(f"{name} is no state of {library}'s random generator") from None
 
 
 def _window(name: str, value: Any) -> None:
-    fine = isinstance(value, (list, tuple)) and all(
-        isinstance(row, dict) and all(isinstance(key, str) and _is_number(number, finite=False) for key, number in row.items())
-        for row in value)
-    _need(fine, name, value, "a list of the figures of episodes")
+    rows = value if isinstance(value, (list, tuple)) else [None]
+    _need(all(isinstance(row, dict) and all(isinstance(key, str) and _is_number(number, finite=False)
+                                            for key, number in row.items()) for row in rows),
+          name, value, "a list of the figures of episodes")
 
 
 def _ranks(name: str, value: Any) -> None:
@@ -274,28 +282,26 @@ def _experience(name: str, value: Any, envs: int) -> None:
     _need(len(lengths) == 1 and -1 not in lengths, f"{name}.fields", list(rows), "tensors of one length")
     _whole(f"{name}.open", plain.get("open"), 0, min(envs, *lengths))
     steps = plain.get("env_steps")
-    _need(isinstance(steps, Tensor) and steps.shape == (envs,) and not steps.is_floating_point(), f"{name}.env_steps", steps,
-          f"{envs} numbers of steps")
+    _need(isinstance(steps, Tensor) and steps.shape == (envs,) and not steps.is_floating_point(),
+          f"{name}.env_steps", steps, f"{envs} numbers of steps")
     of = rows.get("env")
-    _need(isinstance(of, Tensor) and of.dim() == 1 and not of.is_floating_point() and bool(((of >= 0) & (of < envs)).all()),
+    _need(isinstance(of, Tensor) and of.dim() == 1 and not of.is_floating_point() and ((of >= 0) & (of < envs)).all(),
           f"{name}.fields.env", of, "numbers of environments")
 
 
 _TRAINING: dict[str, Callable[[str, Any], Any]] = {
-    "optimizer": _optimizer, "log_alpha": _log_alpha, "counters": _counters, "torch_rng": _torch_rng, "numpy_rng": _numpy_rng,
-    "window": _window, "ranks": _ranks,
+    "optimizer": _optimizer, "log_alpha": _log_alpha, "counters": _counters, "torch_rng": _torch_rng,
+    "numpy_rng": _numpy_rng, "window": _window, "ranks": _ranks,
 }
 
 
 def _need(fine: Any, name: str, value: Any, wanted: str) -> None:
     if not fine:
-        large = isinstance(value, (Tensor, dict, list, tuple)) and not _is_short(value)
+        is_short = isinstance(value, (list, tuple)) and len(value) <= 8 and all(
+            isinstance(each, (int, float, str)) for each in value)
+        large = isinstance(value, (Tensor, dict, list, tuple)) and not is_short
         shown = f"a {type(value).__name__}" if large else repr(value)
         raise Wrong(f"{name} is {shown[:80]}; it must be {wanted}")
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and len(value) <= 8 and all(isinstance(each, (int, float, str)) for each in value)
 
 
 def _mapping(name: str, value: Any) -> dict[Any, Any]:

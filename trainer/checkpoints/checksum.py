@@ -1,8 +1,8 @@
 """The checksum of a checkpoint, with which every changed bit is noticed.
 
-torch writes a zip archive. `seal` gives it a comment, which zip archives may have and torch passes over: a mark and the SHA-256
-of all bytes before it. Archives of version 0.2 and before have no comment. Of those, each record is checked against the CRC-32
-that zip archives keep of it, which torch does not do; what that leaves out are bytes that change nothing of what is loaded.
+torch writes a zip archive. `seal` gives it a comment, which torch passes over: a mark and the SHA-256 of all bytes
+before it. Archives of version 0.2 and before have no comment. Of those, each record is checked against its CRC-32,
+which torch does not do. The bytes that this leaves out change nothing of what is loaded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_unchanged(file: IO[bytes]) -> None:
     if not (tail[-END_BYTES:].startswith(END) and tail.endswith(b"\0\0")):
         raise ValueError("it ends otherwise than an archive")
     with zipfile.ZipFile(file) as archive:
-        if any(record.external_attr for record in archive.infolist()):  # a directory, of which torch reads arbitrary memory
+        if any(record.external_attr for record in archive.infolist()):  # of a directory, torch reads arbitrary memory
             raise ValueError("it holds something else than files")
         if damaged := archive.testzip():
             raise ValueError(f"the checksum of {damaged} is another")

@@ -12,9 +12,15 @@ if TYPE_CHECKING:
 
 def misfit(policy: Policy, shapes: Mapping[str, tuple[int, ...]], action_size: int, choices: Sequence[int] = (),
            where: str = "this environment", units: Mapping[str, float] | None = None) -> str | None:
-    """Why a policy cannot act in `where`, which shows observations of these `shapes` and takes `action_size` numbers (or has the
-    `choices` of each discrete part of its action); None if it can. Observations that the policy does not use may be there, too.
-    `units`: `trainer.spaces.units` of its observations, where they are known.
+    """Why a policy cannot act in an environment; None if it can.
+
+    Args:
+        policy: what it needs is `policy.seen`, `policy.action_size` and `policy.choices`.
+        shapes: of the environment's observations by key; the policy need not use all.
+        action_size: numbers of an action, or options of all its parts where it is discrete.
+        choices: options of each part of a discrete action.
+        where: the environment in words.
+        units: `trainer.spaces.units` of the observations, where they are known.
     """
     for key, shape in policy.seen.items():
         if key in getattr(policy, "critic_keys", ()):
@@ -25,20 +31,20 @@ def misfit(policy: Policy, shapes: Mapping[str, tuple[int, ...]], action_size: i
     if problem := other_unit(getattr(policy, "units", {}), units or {}, policy.seen):
         return f"it was trained with {problem.format(where)}"
     if (policy.action_size, tuple(policy.choices)) != (action_size, tuple(choices)):
-        return f"it gives {_actions(policy.action_size, policy.choices)}, {where} takes {_actions(action_size, choices)}"
+        given, taken = _actions(policy.action_size, policy.choices), _actions(action_size, choices)
+        return f"it gives {given}, {where} takes {taken}"
     return None
 
 
 def other_unit(trained: Mapping[str, float], given: Mapping[str, float], keys: Iterable[str]) -> str | None:
-    """Which of these observations is given in another unit than in training (`trainer.spaces.units`), in words with a place {} for where;
-    None if none is, or it is not known."""
+    """Which observation is given in another unit (`trainer.spaces.units`) than in training; None if none is known to
+    be. The sentence has a place {} for who gives it."""
     for key in keys:
         if key in trained and key in given and not math.isclose(trained[key], given[key], rel_tol=1e-3):
-            return f"'{key}' in the range of 0 to {1 / trained[key]:g}, which {{}} gives in that of 0 to {1 / given[key]:g}"
+            then, now = 1 / trained[key], 1 / given[key]
+            return f"'{key}' in the range of 0 to {then:g}, which {{}} gives in that of 0 to {now:g}"
     return None
 
 
 def _actions(size: int, choices: Sequence[int]) -> str:
-    if not choices:
-        return f"{size} actions"
-    return f"a choice among {' and '.join(map(str, choices))}"
+    return f"a choice among {' and '.join(map(str, choices))}" if choices else f"{size} actions"

@@ -1,6 +1,6 @@
 """Reading files that others may have written: regular files only, and never more than a limit."""
 
-# rearrange/home/files.py has the same functions: the engine stands alone, and the homes do where a project has a `trainer` of its own.
+# rearrange/home/files.py has the same functions: the engine and the homes each stand alone.
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_VALUES = 50_000_000  # of a JSON text; each takes some 60 bytes of memory a
 
 
 def read_bytes(path: str | os.PathLike, most: int) -> bytes:
-    """The content of a regular file of at most `most` bytes. Raises OSError, with the reason in `strerror`, for any other."""
+    """The content of a regular file of at most `most` bytes. Raises OSError, with the reason, for any other."""
     with open_regular(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -33,7 +33,7 @@ def parse_json(text: bytes) -> Any:
 
 
 def open_regular(path: str | os.PathLike) -> IO[bytes]:
-    """A regular file, open for reading. Raises OSError for a directory, a pipe, a socket or a device, and waits for none."""
+    """A regular file, open for reading. Raises OSError, without waiting, for a directory, pipe, socket or device."""
     file = open(path, "rb", opener=_not_waiting)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

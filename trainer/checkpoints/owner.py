@@ -1,7 +1,7 @@
 """One process works in a directory: it holds a lock of the operating system on the file `lock` there.
 
-The lock ends with the process, however that ends. The file stays, and only says who held it last. A child process does not hold the
-lock: one that is started anew never gets the open file, one that is forked closes its copy.
+The lock ends with the process, however that ends. The file stays, and only says who held it last. A child process does
+not hold the lock: one that is started anew never gets the open file, one that is forked closes its copy.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Hold:
             os.close(_held.pop(file).descriptor)
 
     def is_lost(self) -> bool:
-        """Whether the file is not at its place any more, since somebody has removed or renamed it, or a folder above it."""
+        """Whether somebody has removed or renamed the file, or a folder above it."""
         if self._file is None or self._file not in _held:
             return False
         descriptor = _held[self._file].descriptor
@@ -77,8 +77,8 @@ class Hold:
 
 
 def hold(directory: str | os.PathLike) -> Hold:
-    """Make an existing directory this process's own; it may ask again for what it holds. InUse if another process holds it,
-    OSError if the file cannot be written. Where the file system has no locks, a warning says so."""
+    """Make an existing directory this process's own; it may ask again for what it holds. Raises InUse if another
+    process holds it, OSError if the file cannot be written. Where the file system has no locks, a warning says so."""
     file = Path(directory).resolve() / FILE
     if file not in _held:
         _held[file] = _Lock(_locked(file, Path(directory)))
@@ -100,7 +100,7 @@ def _locked(file: Path, directory: Path | None = None) -> int:
 def is_held(directory: str | os.PathLike) -> bool | None:
     """Whether a process works in the directory; None if that cannot be known."""
     try:
-        descriptor = os.open(Path(directory) / FILE, os.O_RDONLY | os.O_NONBLOCK)  # were it a pipe, it would wait for ever
+        descriptor = os.open(Path(directory) / FILE, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for ever
     except FileNotFoundError:
         return False
     except OSError:
@@ -134,8 +134,8 @@ def _take(descriptor: int, directory: Path) -> None:
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise
-            logging.getLogger(__name__).warning("the file system of %s has no locks: nothing refuses a second process that works "
-                                                "there.", directory)
+            logging.getLogger(__name__).warning(
+                "the file system of %s has no locks: nothing refuses a second process that works there.", directory)
             break
     name = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
     with contextlib.suppress(OSError):  # on a full disk it has no name

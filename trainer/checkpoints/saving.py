@@ -45,12 +45,13 @@ class Saver:
         return self.learner.steps - self._on_disk_steps if self.run_dir else 0
 
     def is_due(self) -> bool:
-        return time.perf_counter() - self._saved_at >= self.config.checkpoint_every_s or self._stays_since(self._tried_steps)
+        waited_s = time.perf_counter() - self._saved_at
+        return waited_s >= self.config.checkpoint_every_s or self._stays_since(self._tried_steps)
 
     def look(self) -> None:
-        """Notice that somebody has removed or renamed the directory of the run, its lock or its newest checkpoint: say so, make
-        the directory anew, and let a checkpoint be due. Where another process has taken its place, the run saves beside it and
-        ends."""
+        """Notice that somebody has removed or renamed the run's directory, its lock or its newest checkpoint: say so,
+        make the directory anew, and let a checkpoint be due. If another process has taken the directory, save beside it
+        and end."""
         if self.run_dir is None:
             return
         gone, problem = [], None
@@ -66,9 +67,9 @@ class Saver:
             gone.append(f"the newest checkpoint, {self.newest}")
             self._saved_at, self._saved_steps, self._on_disk_steps, self.newest = -math.inf, -1, 0, None
         if gone and not (problem and self._is_told):
-            then = "a new checkpoint is written" if self.newest is None and self.learner.updates else "what is needed is written anew"
-            _log.warning("%s: removed or renamed by somebody while the run goes on; %s.", " and ".join(gone),
-                         f"nothing can be written there now ({problem})" if problem else then)
+            then = (f"nothing can be written there now ({problem})" if problem else "a new checkpoint is written"
+                    if self.newest is None and self.learner.updates else "what is needed is written anew")
+            _log.warning("%s: removed or renamed by somebody while the run goes on; %s.", " and ".join(gone), then)
         self._is_told = problem is not None
 
     def _leave_to_another(self, error: owner.InUse) -> None:
@@ -82,9 +83,10 @@ class Saver:
         return every is not None and self.learner.steps // every > step // every
 
     def save(self) -> None:
-        """Write a checkpoint, together with all ranks, of which the first writes; a disk that is full is a warning, the run
-        goes on and tries again later."""
-        own = {"numpy_rng": plain_rng(self.learner.rng)} | (self.experience.content() if self.config.deterministic else {})
+        """Write a checkpoint with the parts of all ranks. A full disk is a warning, and the run tries again later."""
+        own = {"numpy_rng": plain_rng(self.learner.rng)}
+        if self.config.deterministic:
+            own |= self.experience.content()
         if self._write(self.ranks.gather(own)):
             self.callbacks.at_save(self.newest, self.log.newest)
 
@@ -109,8 +111,9 @@ class Saver:
     def _keep(self, content: dict[str, Any]) -> None:
         """Write the checkpoint that stays for good; where the disk is full, the next one is tried."""
         steps = self.learner.steps
+        file = self.run_dir / "checkpoints" / f"{checkpoint.KEPT}{steps:012d}.pt"
         try:
-            checkpoint.write(self.run_dir / "checkpoints" / f"{checkpoint.KEPT}{steps:012d}.pt", content | {"step": steps})
+            checkpoint.write(file, content | {"step": steps})
             self._kept_steps = steps
         except OSError as error:
             _log.warning("checkpoint of step %d is not kept for good (%s).", steps, error)
@@ -118,12 +121,13 @@ class Saver:
     def tell_lost(self, lost: int) -> None:
         """Say how many steps that this rank collected nobody will learn from."""
         if lost > 0 and self.ranks.rank == 0:
-            _log.warning("%d steps collected since update %d (step %d of the run) were not learned from and are lost.", lost,
-                         self.learner.updates, self.learner.steps)
+            _log.warning("%d steps collected since update %d (step %d of the run) were not learned from and are lost.",
+                         lost, self.learner.updates, self.learner.steps)
 
     def save_quietly(self, lost: int) -> None:
-        """On the way out of a failure: keep what was learned, say how many steps of this rank were `lost`, and let the failure
-        speak. A deterministic run keeps nothing now: it goes on exactly from the last checkpoint that knows of the environments."""
+        """Save what was learned before a failure ends the run, and say how many steps of this rank were `lost`.
+
+        A deterministic run saves nothing now: it goes on from the last checkpoint that knows of the environments."""
         self.tell_lost(lost)
         try:
             if self.learner.updates and not self.config.deterministic:
@@ -131,6 +135,7 @@ class Saver:
         except Exception:  # the failure that brought us here matters more
             pass
         if self.unsaved_steps:
-            why = ": a deterministic run goes on exactly from there" if self.config.deterministic and self.newest else ""
             since = f"since the checkpoint of step {self._on_disk_steps}" if self.newest else "are in no checkpoint and"
+            exact = self.config.deterministic and self.newest
+            why = ": a deterministic run goes on exactly from there" if exact else ""
             _log.warning("%d steps learned from %s are lost%s.", self.unsaved_steps, since, why)

@@ -12,7 +12,7 @@ __all__ = ["plain", "plain_rng", "rng_from_plain"]
 
 
 def plain(value: Any) -> Any:
-    """Values as a checkpoint may hold them: tuples as lists, NumPy's numbers as Python's, paths as text. ValueError for others."""
+    """Values as a checkpoint holds them: lists, Python's numbers, paths as text. ValueError for what cannot be."""
     if isinstance(value, dict):
         return {key if isinstance(key, int) else str(key): plain(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -36,6 +36,7 @@ def plain_rng(rng: np.random.Generator) -> dict[str, Any]:
 def rng_from_plain(plain: dict[str, Any]) -> np.random.Generator:
     """The generator whose state a checkpoint holds."""
     rng = np.random.default_rng()
-    rng.bit_generator.state = {"bit_generator": "PCG64", "state": {"state": int(plain["state"]), "inc": int(plain["inc"])},
+    state = {"state": int(plain["state"]), "inc": int(plain["inc"])}
+    rng.bit_generator.state = {"bit_generator": "PCG64", "state": state,
                                "has_uint32": plain["has_uint32"], "uinteger": plain["uinteger"]}
     return rng

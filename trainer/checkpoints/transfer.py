@@ -1,8 +1,9 @@
 """Begin with what a policy of another task has learned: the weights of the parts that both have.
 
-What both see has its encoder and its columns of the first layer; the MLP and the memory follow. The value begins anew, since it is of
-other rewards, as in DD-PPO's transfer of PointNav to other tasks (section 6); and, unlike there, so do the actions: those of a policy that
-knows when to stop stop wherever nothing looks like before, and explore nothing else (docs/findings/navigation_transfer.md).
+What both see keeps its encoder and its columns of the first layer; the MLP and the memory follow. The value begins
+anew, since rewards differ, as in DD-PPO's transfer of PointNav to other tasks (section 6). Unlike there, actions begin
+anew too: a policy that has learned when to stop would stop at once, and explore nothing
+(docs/findings/navigation_transfer.md).
 """
 
 from __future__ import annotations
@@ -38,19 +39,21 @@ class Taken:
 
 @torch.no_grad()
 def take_over(policy: Any, content: dict[str, Any], make_policy: MakePolicy = Policy) -> Taken:
-    """Give a new policy what fits of a checkpoint's. `make_policy`: of the checkpoint, where its network is not the engine's own.
+    """Give a new policy what fits of a checkpoint's. `make_policy`: of a checkpoint of another network than the
+    engine's.
 
-    CheckpointError for networks that are not built as the engine's is or have other sizes, and for two that see nothing alike.
+    Raises CheckpointError for networks that are not built as the engine's, have other sizes, or see nothing alike.
     """
     other = load_policy(content, make_policy if "network" in content else Policy)
     if not (isinstance(policy, Policy) and isinstance(other, Policy)):
         raise CheckpointError("transfer is between networks that are built as the engine's own, trainer.Policy.")
     ours, theirs = _columns(policy), _columns(other)
     same_actions = policy.choices == other.choices and policy.action_size == other.action_size
-    shared = [key for key in ours if key in theirs and (same_actions if key == PREVIOUS else policy.seen[key] == other.seen[key])]
+    shared = [key for key in ours if key in theirs and
+              (same_actions if key == PREVIOUS else policy.seen[key] == other.seen[key])]
     if not set(shared) - {PREVIOUS}:
-        raise CheckpointError(f"its policy sees {', '.join(other.seen) or 'nothing'}, this one {', '.join(policy.seen) or 'nothing'}: "
-                              "there is nothing to take over.")
+        before, now = (", ".join(each.seen) or "nothing" for each in (other, policy))
+        raise CheckpointError(f"its policy sees {before}, this one {now}: there is nothing to take over.")
     anew = {*OF_TASK, *(("normalizer",) if policy.vector_keys != other.vector_keys else ())}
     weights, parts = other.state_dict(), []
     first = next((name for name in FIRST if name in weights), None)
@@ -67,8 +70,8 @@ def take_over(policy: Any, content: dict[str, Any], make_policy: MakePolicy = Po
         if part in anew:
             continue
         if value.shape[:1] != weights[name].shape[:1] or name != first and value.shape != weights[name].shape:
-            raise CheckpointError(f"it is of a network of other sizes: its {name} is {tuple(weights[name].shape)}, this one's "
-                                  f"{tuple(value.shape)}.")
+            raise CheckpointError(f"it is of a network of other sizes: its {name} is {tuple(weights[name].shape)}, "
+                                  f"this one's {tuple(value.shape)}.")
         if name == first:
             for key in shared:
                 value[:, ours[key]] = weights[name][:, theirs[key]].to(value)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import gymnasium
 import numpy as np
 
 from trainer.collect import CollectStats
+from trainer.experience import Experience
 from trainer.networks import PolicyNetwork
-from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
 
 __all__ = ["Demonstration", "Demonstrations"]
@@ -48,9 +48,9 @@ def check(demonstrations: Demonstrations, steps_per_rollout: int) -> None:
                          "(collect.num_envs x collect.rollout_steps): choose more.")
 
 
-class Demonstrated:
-    """Batches of whole episodes, drawn at random without repetition; an `Experience` (trainer/experience.py). What a batch holds
-    follows from the seed and the number of updates, so that a run goes on where it stopped."""
+class Demonstrated(Experience):
+    """Batches of whole episodes, drawn at random without repetition; an `Experience` (trainer/experience.py). The seed
+    and the number of updates decide what a batch holds, so that a run goes on where it stopped."""
 
     def __init__(self, demonstrations: Demonstrations, rollout: Rollout, seed: int, rank: int):
         """ValueError for an episode that is longer than a rollout."""
@@ -66,18 +66,9 @@ class Demonstrated:
 
     def _drawn(self, version: int) -> Iterator[int]:
         left = self.rollout.steps
-        for index in np.random.default_rng([*self._seed, version]).permutation(len(self.demonstrations.lengths)).tolist():
-            left -= self.demonstrations.lengths[index]
+        lengths = self.demonstrations.lengths
+        for index in np.random.default_rng([*self._seed, version]).permutation(len(lengths)).tolist():
+            left -= lengths[index]
             if left < 0:
                 return
             yield index
-
-    def prepare(self, everyone: Sequence[RankReport]) -> None:
-        """Nothing is to be done."""
-
-    def content(self) -> dict[str, Any]:
-        """There is nothing that the next batch depends on."""
-        return {}
-
-    def close(self) -> None:
-        """Nothing is under way."""

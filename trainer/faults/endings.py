@@ -14,7 +14,7 @@ from trainer.policy import Policy
 
 @contextmanager
 def orderly_end(run: Run) -> Iterator[None]:
-    """Around the loop. A stop that came too late for the rollout under way ends it here; a failure goes on after checkpoint and
+    """Around the loop: a stop that came too late for the rollout ends it here, a failure leaves a checkpoint and a
     dump."""
     try:
         try:
@@ -27,7 +27,7 @@ def orderly_end(run: Run) -> Iterator[None]:
                 run.saver.save()
             _give_up_what_is_not_learned(run)
         else:
-            if run.stop.agreed and not run.config.deterministic:  # else what was collected meanwhile is in the checkpoint
+            if run.stop.agreed and not run.config.deterministic:  # whose checkpoint holds what was collected meanwhile
                 _give_up_what_is_not_learned(run)
     except NonFinite as error:
         run.saver.save_quietly(_not_learned(run))
@@ -36,7 +36,7 @@ def orderly_end(run: Run) -> Iterator[None]:
         run.saver.save_quietly(_not_learned(run))
         if not run.stop.asked or not run.ranks.may_be_ended_by_others(error):
             raise
-        run.stop.agreed = run.stop.asked  # one rank had no time left for its rollout, and the others cannot go on without it
+        run.stop.agreed = run.stop.asked  # one rank had no time left for its rollout; the others cannot go on alone
         run.ranks.leave_early(f"rank {run.ranks.rank} was stopped by {run.stop.asked}")
 
 
@@ -61,5 +61,6 @@ def _with_dump(error: NonFinite, run: Run) -> NonFinite:
         return type(error)(f"{error}; a dump of it could not be written ({problem}).")
     again = f"python -m trainer.faults.nan_dump {path}"
     if learner.make_policy is not Policy:
-        again = f"trainer.faults.nan_dump.reproduce({str(path)!r}, make_policy) with the make_policy {name_of(learner.make_policy)}"
+        again = (f"trainer.faults.nan_dump.reproduce({str(path)!r}, make_policy) with the make_policy "
+                 f"{name_of(learner.make_policy)}")
     return type(error)(f"{error} in update {learner.updates + 1}; {again} repeats it.")

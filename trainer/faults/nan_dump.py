@@ -3,7 +3,7 @@
     python -m trainer.faults.nan_dump outputs/train/pick/<name>/diverged_rank0.pt
     torchrun --nproc-per-node=4 -m trainer.faults.nan_dump outputs/train/pick/<name>      a run of four ranks
 
-The file holds the learner before the update that failed and the experience it was to learn from; the update is repeated.
+The file holds the learner before the update that failed, and its experience; the update is repeated.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from trainer import ppo
 from trainer.checkpoint import load_policy, ppo_config, read_torch_file, write_torch_file
 from trainer.checkpoints.to_plain import rng_from_plain
 from trainer.errors import CheckpointError, NonFinite
-from trainer.faults.nan_checks import check_acts, check_finite
-from trainer.networks import MakePolicy
+from trainer.networks import MakePolicy, check_acts, check_finite
 from trainer.policy import Policy
 from trainer.ranks import ranks
 from trainer.rollout import Rollout
@@ -42,8 +41,8 @@ def write_dump(run_dir: Path, learner: Learner, rollout: Rollout, error: NonFini
 
 
 def reproduce(path: str | os.PathLike, make_policy: MakePolicy = Policy) -> str:
-    """Repeat the update that a dump is of; how it fails, in words. `make_policy`: that of the training. Raises ValueError if it
-    does not fail, CheckpointError if it is of another network."""
+    """Repeat the update that a dump is of; how it fails, in words. `make_policy`: that of the training. Raises
+    ValueError if it does not fail, CheckpointError if it is of another network."""
     with ranks.join("cpu") as here:
         dump = _load(file := Path(path) / f"diverged_rank{here.rank}.pt" if Path(path).is_dir() else Path(path))
         if dump["inputs"]:
@@ -81,8 +80,9 @@ def _act_again(dump: dict[str, Any], make_policy: MakePolicy) -> str:
     """A policy that failed while acting, given the same inputs."""
     policy, inputs = load_policy(dump, make_policy), dump["inputs"]
     obs = {k[4:]: v for k, v in inputs.items() if k.startswith("obs/")}
+    given = obs, inputs["state"], inputs["previous"]
     try:
-        check_acts(policy, obs, inputs["state"], inputs["previous"], policy.act(obs, inputs["state"], inputs["previous"]))
+        check_acts(policy, *given, policy.act(*given))
     except NonFinite as error:
         return str(error)
     raise ValueError(f"'{dump['message']}' is not reproduced: the policy's output is finite.")
@@ -92,9 +92,8 @@ def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
     """The experience of a dump."""
     held = dump["rollout"]
     shapes = {k[4:]: tuple(v.shape[1:]) for k, v in held.items() if k.startswith("obs/")}
-    shape = dump["shape"]
-    rollout = Rollout(shape["num_envs"], shape["steps"], shapes, policy.action_size, len(policy.choices), policy.state_size,
-                      torch.device("cpu"), shape["batches"])
+    rollout = Rollout(obs_shapes=shapes, action_size=policy.action_size, discrete=len(policy.choices),
+                      state_size=policy.state_size, device=torch.device("cpu"), **dump["shape"])
     for k, tensor in rollout.tensors().items():
         tensor.copy_(held[k])
     for k, array in rollout.arrays().items():
@@ -104,7 +103,8 @@ def _rollout(dump: dict[str, Any], policy: Any) -> Rollout:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m trainer.faults.nan_dump <a diverged_rank*.pt, or the directory of a run of several ranks>")
+        sys.exit("usage: python -m trainer.faults.nan_dump <a diverged_rank*.pt, or the directory of a run of several "
+                 "ranks>")
     try:
         print(reproduce(sys.argv[1]))
     except (ValueError, CheckpointError) as error:

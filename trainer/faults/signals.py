@@ -16,10 +16,10 @@ from typing import Any
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *WARNINGS)
 
-# What would end the process without a word if nobody heard it: Ctrl-\, a timer that nobody has set, a failing power supply,
-# the real-time signals. Not those of a fault in the process itself (SIGSEGV), after which no Python runs.
-OTHERS = tuple(getattr(signal, name) for name in ("SIGQUIT", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPWR", "SIGPOLL",
-                                                  "SIGSTKFLT") if hasattr(signal, name))
+# What would end the process without a word if nobody heard it: Ctrl-\, a timer that nobody has set, a failing power
+# supply, the real-time signals. Not those of a fault in the process itself (SIGSEGV), after which no Python runs.
+OTHERS = tuple(getattr(signal, name) for name in ("SIGQUIT", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGPWR",
+                                                  "SIGPOLL", "SIGSTKFLT") if hasattr(signal, name))
 REAL_TIME = tuple(range(signal.SIGRTMIN, signal.SIGRTMAX + 1)) if hasattr(signal, "SIGRTMIN") else ()
 
 STOPPED = 130  # by a person, or by who ends the process anyhow
@@ -56,15 +56,17 @@ def signal_name(signum: int) -> str:
 
 
 def heard() -> list[int]:
-    """The signals that shall save and end this process: not SIGHUP under nohup, and of OTHERS those that nobody else has taken."""
+    """The signals that save and end this process: not SIGHUP under nohup, and of OTHERS those that nobody else has
+    taken."""
     stopping = [s for s in STOPPING if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN]
     traced = (signal.SIGABRT,) if faulthandler.is_enabled() else ()
     return stopping + [s for s in (*OTHERS, *REAL_TIME) if signal.getsignal(s) in ours and s not in traced]
 
 
 def interrupt(signum: int, frame: FrameType | None) -> None:
-    """A handler that ends a command as Ctrl-C does. In the middle of an import, where an exception is lost or turned into another one,
-    it waits for the import's end, or for a second signal. Where an exception is lost, as in `__del__`, it comes again."""
+    """A handler that ends a command as Ctrl-C does. During an import, where an exception is lost or turned into
+    another, it waits for the import's end or a second signal. An exception that is lost, as in `__del__`, comes
+    again."""
     global _until, _again, _turn, _unraisable
     again, _again = _again, False
     if again and (_until is None or not came):
@@ -72,9 +74,11 @@ def interrupt(signum: int, frame: FrameType | None) -> None:
     if not again:
         came.append(signal_name(signum))
         _number[came[-1]] = signum
-    if _is_importing(frame) and (again or _until is None) and time.monotonic() < (until := _until or time.monotonic() + IMPORT_S):
-        _wait(signum, until)
-        return
+    if _is_importing(frame) and (again or _until is None):
+        now = time.monotonic()
+        if now < (until := _until or now + IMPORT_S):
+            _wait(signum, until)
+            return
     _until, _turn = None, _turn + 1
     if sys.unraisablehook is not _comes_again:
         _unraisable, sys.unraisablehook = sys.unraisablehook, _comes_again
@@ -83,10 +87,11 @@ def interrupt(signum: int, frame: FrameType | None) -> None:
 
 def _comes_again(lost: sys.UnraisableHookArgs) -> None:
     """Python's hook for exceptions that nothing can catch."""
-    if not (lost.exc_type is KeyboardInterrupt and lost.exc_value and lost.exc_value.args and lost.exc_value.args[0] in came):
+    name = name_of(lost.exc_value) if isinstance(lost.exc_value, KeyboardInterrupt) else None
+    if name not in came:
         _unraisable(lost)
     elif not sys.is_finalizing():
-        _wait(_number[lost.exc_value.args[0]], time.monotonic() + IMPORT_S)
+        _wait(_number[name], time.monotonic() + IMPORT_S)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -115,7 +120,7 @@ ours: list[Any] = [signal.SIG_DFL, interrupt]  # handlers in whose place another
 
 
 def raise_again() -> None:
-    """Raise what `interrupt` has raised in vain: in Python that is called from C, as while numba compiles, an exception is lost."""
+    """Raise what `interrupt` has raised in vain: an exception in Python that C calls, as numba does, is lost."""
     global _until, _turn
     if came:
         _until, _turn = None, _turn + 1

@@ -32,14 +32,14 @@ class Stop:
 
 @contextmanager
 def stop_on_signal(late: Callable[[], None], within_s: float) -> Iterator[Stop]:
-    """Turn the first signal that is heard into a request to stop after the update; the second acts at once. `late` is called when the
-    update is still not there after `within_s`."""
+    """Turn the first signal that is heard into a request to stop after the update; the second acts at once. `late` is
+    called when the update is still not there after `within_s`."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     previous: dict[signal.Signals, Any] = {}
-    asked: queue.SimpleQueue[None] = queue.SimpleQueue()  # a handler may put something there, but start no thread: the next one may interrupt it
+    asked: queue.SimpleQueue[None] = queue.SimpleQueue()  # a handler may be interrupted: it can use this, but no thread
     over = threading.Event()
 
     def limit() -> None:

@@ -1,7 +1,7 @@
 """Metrics of a run, to files that any tool reads: metrics.jsonl, metrics.csv, TensorBoard; W&B on request.
 
-Nothing here may end a training run. What cannot be written waits, and is written once there is room: a full disk costs no row, as
-long as it ends before the run.
+Nothing here may end a training run. What cannot be written waits, and is written once there is room: a full disk costs
+no row, as long as it ends before the run.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from trainer.logs.metric_files import Csv, JsonLines, TensorBoard, read_jsonl
 
 __all__ = ["MetricsLogger", "read_jsonl"]
 WAITING_BYTES = 1 << 26  # most that waits for one place, about; a row of a training takes some 3 kB, so 20,000 rows
+
+Cases = list[tuple[Any, ...]]  # a place, and what is told of it
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +44,8 @@ class MetricsLogger:
         if wandb:
             from trainer.logs.weights_and_biases import WeightsAndBiases
 
-            self._places.append(_Place("Weights & Biases", lambda: WeightsAndBiases(run_dir, wandb, config), films=True, tries=1))
+            self._places.append(
+                _Place("Weights & Biases", lambda: WeightsAndBiases(run_dir, wandb, config), films=True, tries=1))
         self._write()
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -73,8 +76,8 @@ class MetricsLogger:
         for place in self._places:
             place.close()
         _tell("%s: %s could not be written (%s), and will be missing there.",
-              [(place, _counted(place.lost + len(place.waiting)), place.problem or "too many waited") for place in self._places
-               if not place.given_up and place.lost + len(place.waiting)])
+              [(place, _counted(missing), place.problem or "too many waited") for place in self._places
+               if not place.given_up and (missing := place.lost + len(place.waiting))])
         self._places = []
 
     def __enter__(self) -> MetricsLogger:
@@ -85,15 +88,19 @@ class MetricsLogger:
 
     def _write(self) -> None:
         """Write what waits; the beginning of a failure is told once, and so is its end."""
-        before = {place: (place.problem, len(place.waiting) - 1) for place in self._places}
+        failed: Cases = []
+        given_up: Cases = []
+        recovered: Cases = []
         for place in self._places:
+            problem, waited = place.problem, len(place.waiting) - 1
             place.write()
-        _tell("%s: metrics are not written (%s); training goes on, and they are written once that is possible.",
-              [(place, place.problem) for place, (problem, _) in before.items() if place.problem and not problem and not place.given_up])
-        _tell("%s: metrics are not written (%s); training goes on.",
-              [(place, place.problem) for place, (problem, _) in before.items() if place.given_up and not problem])
-        _tell("%s: metrics are written again, %s that waited among them.",
-              [(place, _counted(waited)) for place, (problem, waited) in before.items() if problem and not place.problem])
+            if place.problem and not problem:
+                (given_up if place.given_up else failed).append((place, place.problem))
+            elif problem and not place.problem:
+                recovered.append((place, _counted(waited)))
+        _tell("%s: metrics are not written (%s); training goes on, and they are written once that is possible.", failed)
+        _tell("%s: metrics are not written (%s); training goes on.", given_up)
+        _tell("%s: metrics are written again, %s that waited among them.", recovered)
         self._places = [place for place in self._places if not place.given_up]
 
 
@@ -143,7 +150,7 @@ def _counted(items: int) -> str:
     return f"{items:,} row{'' if items == 1 else 's'}"
 
 
-def _tell(sentence: str, cases: list[tuple[Any, ...]]) -> None:
+def _tell(sentence: str, cases: Cases) -> None:
     """A warning for all places of which the same is to be told."""
     for told in dict.fromkeys(case[1:] for case in cases):
         names = [case[0].name for case in cases if case[1:] == told]

@@ -59,8 +59,8 @@ class Appended:
 
 
 class JsonLines:
-    """One JSON object per line: {"step": ..., metric: value, ...}; a value that is not finite is null. A run that goes on, resume_step,
-    keeps the rows until there; those that a kill has left in metrics.csv alone are among them."""
+    """One JSON object per line: {"step": ..., metric: value, ...}; a value that is not finite is null. A run that goes
+    on, resume_step, keeps the rows until there; those that a kill has left in metrics.csv alone are among them."""
 
     def __init__(self, path: Path, resume_step: int | None = None) -> None:
         self.file = Appended(path)
@@ -76,8 +76,8 @@ class JsonLines:
 
 
 class Csv:
-    """A table with the column `step` first. A new metric adds a column: the file is rewritten with the new header. resume_step: as of
-    `JsonLines`, with the rows that metrics.jsonl has alone."""
+    """A table with the column `step` first. A new metric adds a column: the file is rewritten with the new header.
+    resume_step: as of `JsonLines`, with the rows that metrics.jsonl has alone."""
 
     def __init__(self, path: Path, resume_step: int | None = None) -> None:
         self.file = Appended(path)
@@ -92,9 +92,10 @@ class Csv:
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         row = _texts({"step": step, **metrics})
-        new, empty = [key for key in row if key not in self.columns], not self.file.size()
-        if new or empty:
-            self._rewrite([*([] if empty else self._read()), row], [*self.columns, *(key for key in new if key not in self.columns)])
+        empty = not self.file.size()
+        if empty or set(row) - set(self.columns):
+            rows = [*([] if empty else self._read()), row]
+            self._rewrite(rows, list(dict.fromkeys([*self.columns, *row])))
         else:
             self.file.append(_csv_text([row], self.columns).encode())
 
@@ -110,16 +111,16 @@ class Csv:
 
 
 class TensorBoard:
-    """An event file below `folder`, in TensorBoard's format. Its own writer writes in a thread, which a full disk ends for good, with
-    half a record in the file, behind which nothing is read."""
+    """An event file below `folder`, in TensorBoard's format. Its own writer writes in a thread, which a full disk ends
+    for good, with half a record in the file, behind which nothing is read."""
 
     def __init__(self, folder: Path, resume_step: int | None = None) -> None:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
         folder.mkdir(parents=True, exist_ok=True)
         # TensorBoard reads the files of a folder by name, which begins with the second they were opened in
-        seconds = [int(word) for path in folder.glob("events.out.tfevents.*") if (word := path.name.split(".")[3]).isdecimal()]
-        second = max([int(time.time()), *(earlier + 1 for earlier in seconds)])
+        words = [path.name.split(".")[3] for path in folder.glob("events.out.tfevents.*")]
+        second = max([int(time.time()), *(int(earlier) + 1 for earlier in words if earlier.isdecimal())])
         self.file = Appended(folder / f"events.out.tfevents.{second:010d}.{socket.gethostname()}.{os.getpid()}.0")
         first = Event(wall_time=time.time(), file_version="brain.Event:2")
         self._head = _record(first.SerializeToString())
@@ -143,7 +144,7 @@ class TensorBoard:
     def _add(self, step: int, summary: object) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
 
-        self.file.path.parent.mkdir(exist_ok=True)  # somebody may have removed it; not the run's directory, which others make anew
+        self.file.path.parent.mkdir(exist_ok=True)  # if removed; the run's directory is made by `Saver.look`
         event = _record(Event(wall_time=time.time(), step=step, summary=summary).SerializeToString())
         self.file.append(event if self.file.size() else self._head + event)
 

@@ -1,4 +1,4 @@
-"""Text from outside on the screen: what servers, files of others and foreign code say may hold terminal codes, and be very long."""
+"""Text from servers, files and foreign code for the screen: it may hold terminal codes, and be very long."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def printable(text: object, most: int = MOST) -> str:
     except Exception as error:  # of foreign code, which may fail here, too
         said = f"{type(text).__name__}, which cannot be shown ({type(error).__name__})"
     said = " ".join(said[:8 * most].split())
-    shown = "".join(char if char.isprintable() or "\udc80" <= char <= "\udcff" else _escaped(char) for char in said[:most])
+    shown = "".join(char if char.isprintable() or "\udc80" <= char <= "\udcff" else _escaped(char)
+                    for char in said[:most])
     return shown if len(shown) <= most and len(said) <= most else f"{shown[:most - 4]} ..."
 
 

@@ -22,13 +22,15 @@ _ASCII_BLOCKS = " ._-=+*#@"
 _WINDOW_S = 30.0  # steps/s is the mean over so long
 _LIVE_INTERVAL_S = 0.1
 _CURVE_POINTS = 24
+WIDTH, HEIGHT = 64, 10  # of the learning curve, in characters
 
 
 class Progress:
     """Context manager; a callback of `trainer.train`.
 
-    total: steps at the end; it grows with a run that goes beyond. start: where a resumed run begins. live: whether a terminal gets
-    a live line; elsewhere there is a plain line every `every_s`. log: called with every plain line, also of a live run, for a log file.
+    total: steps at the end; it grows with a run that goes beyond. start: where a resumed run begins. live: whether a
+    terminal gets a live line; elsewhere there is a plain line every `every_s`. log: called with every plain line, also
+    of a live run, for a log file.
     unit: what is counted.
     """
 
@@ -182,8 +184,8 @@ def speaks_unicode(out: TextIO) -> bool:
 
 
 def of_episodes(metrics: Mapping[str, float], name: str) -> float | None:
-    """The mean over episodes of a measure, "episode/<name>", or of an evaluation where none are run, "eval/<name>"; None if it is not
-    there or not a number."""
+    """The mean over episodes of a measure, "episode/<name>", or of an evaluation where none are run, "eval/<name>";
+    None if it is not there or not a number."""
     value = metrics.get(f"episode/{name}", metrics.get(f"eval/{name}"))
     return value if value is not None and math.isfinite(value) else None
 
@@ -203,44 +205,33 @@ def resample(values: Sequence[float], points: int) -> list[float]:
     return [sum(values[a:b]) / (b - a) for a, b in zip(edges, edges[1:], strict=False)]
 
 
-def sparkline(
-    values: Sequence[float], points: int = _CURVE_POINTS, low: float = 0.0, high: float = 1.0, unicode: bool = True
-) -> str:
-    """A small curve of block characters between `low` and `high`."""
+def sparkline(values: Sequence[float], points: int = _CURVE_POINTS, unicode: bool = True) -> str:
+    """A small curve of block characters, of values between 0 and 1."""
     blocks = _BLOCKS if unicode else _ASCII_BLOCKS
-    scaled = [min(max((value - low) / (high - low), 0.0), 1.0) for value in resample(values, points)]
-    return "".join(blocks[1 + round(value * (len(blocks) - 2))] for value in scaled)
+    return "".join(blocks[1 + round(_share(value) * (len(blocks) - 2))] for value in resample(values, points))
 
 
-def learning_curve(
-    steps: Sequence[float],
-    values: Sequence[float],
-    title: str = "success",
-    width: int = 64,
-    height: int = 10,
-    low: float = 0.0,
-    high: float = 1.0,
-    unicode: bool = True,
-) -> str:
-    """A picture in text of `values` (between `low` and `high`, shown as percent) over `steps`. Not by a library, such as
-    plotext: twenty lines are less than a dependency, and these also go to log files and to terminals without Unicode.
-    """
+def learning_curve(steps: Sequence[float], values: Sequence[float], title: str = "success",
+                   unicode: bool = True) -> str:
+    """A picture in text of `values` from 0 to 1, shown as percent, over `steps`. Its twenty lines are less than a
+    dependency such as plotext, and it also goes to log files and to terminals without Unicode."""
     points = [(s, v) for s, v in zip(steps, values, strict=True) if v is not None and math.isfinite(v)]
     if not points:
         return f"{title}: no episode has ended yet"
     blocks = _BLOCKS if unicode else _ASCII_BLOCKS
     last = max(points[-1][0], 1)
-    columns = [_at(points, (column + 1) * last / width) for column in range(width)]
-    filled = [min(max((value - low) / (high - low), 0.0), 1.0) * height for value in columns]
+    filled = [_share(_at(points, (column + 1) * last / WIDTH)) * HEIGHT for column in range(WIDTH)]
     lines = [title]
-    for row in range(height, 0, -1):
-        level = low + (high - low) * row / height
+    for row in range(HEIGHT, 0, -1):
         cells = "".join(blocks[round(min(max(value - (row - 1), 0.0), 1.0) * (len(blocks) - 1))] for value in filled)
-        lines.append(f"{level:>5.0%} |{cells}".rstrip() if row % 2 == 0 else f"      |{cells}".rstrip())
-    lines.append(f"{low:>5.0%} +{'-' * width}")
+        label = f"{row / HEIGHT:>5.0%}" if row % 2 == 0 else " " * 5
+        lines.append(f"{label} |{cells}".rstrip())
     end = f"{last:,.0f} steps"
-    lines.append(" " * 7 + "0" + end.rjust(width - 1))
-    return "\n".join(lines)
+    return "\n".join([*lines, f"   0% +{'-' * WIDTH}", " " * 7 + "0" + end.rjust(WIDTH - 1)])
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
 
 
 def _at(points: Sequence[tuple[float, float]], step: float) -> float:

@@ -1,4 +1,4 @@
-"""What a run with a directory leaves behind and shows while it lasts: files of metrics, and its progress on the screen."""
+"""What a run with a directory writes and shows: files of metrics, and its progress on the screen."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ __all__ = ["recording"]
 def recording(run_dir: Path, training: TrainConfig, start: int = 0, title: str = "train", live: bool = True,
               log: Callable[[str], None] | None = None, wandb: Mapping[str, Any] | None = None,
               config: Mapping[str, Any] | None = None, shown: bool = True) -> Iterator[tuple[MetricsLogger, Progress]]:
-    """Two callbacks for `trainer.train`. training: its settings; start: the step from which it goes on, after which rows of an
-    earlier attempt are dropped. wandb, config: of MetricsLogger; title, live, log: of Progress; not `shown`, it prints nothing.
+    """Two callbacks for `trainer.train`. training: its settings; start: the step from which it goes on, after which
+    rows of an earlier attempt are dropped; wandb, config: of MetricsLogger; title, live, log: of Progress; shown: False
+    prints nothing.
     """
     with nullcontext(sys.stdout) if shown else open(os.devnull, "w", encoding="utf-8") as out, \
             MetricsLogger(run_dir, wandb, resume_step=start, config=config) as logger, \

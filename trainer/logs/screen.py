@@ -1,7 +1,7 @@
-"""Standard output and standard error that can be lost: a pipe whose reader has gone, a full disk behind `> log`, a closed terminal.
+"""Standard output and error that can be lost: a pipe without a reader, a full disk behind `> log`, a closed terminal.
 
-What is lost is the screen. A stream that cannot be written leads nowhere from then on, for this process and for those that it starts;
-what is done about it is decided in one place.
+What is lost is the screen. A stream that cannot be written leads nowhere from then on, for this process and for those
+that it starts; what is done about it is decided in one place.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ class Lost(OSError):
 
 
 class Screen:
-    """A stream for text. `lost` is called once, with the error, when it cannot be written; what it raises reaches the writer.
-    codes: terminal codes go through; else they become visible letters, whoever put them into a name or an answer."""
+    """A stream for text. `lost` is called once, with the error, when it cannot be written; what it raises reaches the
+    writer. codes: False shows terminal codes as visible letters, whoever put them into a name or an answer."""
 
-    def __init__(self, stream: TextIO | None, lost: Callable[[OSError | ValueError], None] = lambda error: None, codes: bool = True):
+    def __init__(self, stream: TextIO | None, lost: Callable[[OSError | ValueError], None] = lambda error: None,
+                 codes: bool = True):
         self._stream: TextIO = open(os.devnull, "w", encoding="utf-8") if stream is None else stream
         self.lost, self._codes = lost, codes
 
@@ -72,8 +73,8 @@ def with_codes(screen: TextIO) -> TextIO:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Meanwhile sys.stdout and sys.stderr are Screens without terminal codes: standard output that is lost raises Lost, until
-    `is_expendable`."""
+    """Meanwhile sys.stdout and sys.stderr are Screens without terminal codes. Until `is_expendable`, a lost standard
+    output raises Lost."""
     _open_standard_files()
     before = sys.stdout, sys.stderr
 
@@ -109,8 +110,7 @@ def _why(error: OSError | ValueError) -> str:
 
 
 def _open_standard_files() -> None:
-    """Give the descriptors 0 to 2 that are closed (`>&-`) to nowhere, lest the next file that is opened takes the place of the
-    screen, here or in a child."""
+    """Open the descriptors 0 to 2 that are closed (`>&-`), lest the next file takes the place of the screen."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)

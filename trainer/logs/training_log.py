@@ -19,7 +19,8 @@ HISTORY = 10_000  # rows that are kept, the newest: a day and more at one row in
 class TrainingLog:
     """Makes a row about every `log_every_s`, keeps it in `history` and tells the callbacks."""
 
-    def __init__(self, config: TrainConfig, learner: Learner, callbacks: Callbacks, episodes: Sequence[dict[str, float]] = ()):
+    def __init__(self, config: TrainConfig, learner: Learner, callbacks: Callbacks,
+                 episodes: Sequence[dict[str, float]] = ()):
         """`episodes`: the figures of the newest, of the run that this one continues."""
         self.config, self.learner, self.callbacks = config, learner, callbacks
         self.history: deque[dict[str, float]] = deque(maxlen=HISTORY)
@@ -38,7 +39,8 @@ class TrainingLog:
         return {k: v for k, v in self.history[-1].items() if k != "step"} if self.history else {}
 
     def after_update(self, everyone: list[RankReport], learned: dict[str, float]) -> None:
-        """Take note of an update that the learner has counted; a row if one is due. The first report is of the rank that writes."""
+        """Note an update that the learner has counted; a row if one is due. The first report is of the rank that
+        writes."""
         for report in everyone:
             self.episodes.extend(report.collected.episodes)
         fresh = sum(r.collected.steps for r in everyone) / sum(r.batch_steps for r in everyone)
@@ -46,7 +48,8 @@ class TrainingLog:
             self._spent[k] = self._spent.get(k, 0.0) + v
         self._batches += everyone[0].collected.batches
         now = time.perf_counter()
-        if now - self._logged_at >= self.config.log_every_s or self.learner.steps >= self.config.steps or not self.history:
+        is_over = self.learner.steps >= self.config.steps
+        if now - self._logged_at >= self.config.log_every_s or is_over or not self.history:
             self._log(now, learned | {"fresh_fraction": fresh})
 
     def _log(self, now: float, learned: dict[str, float]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from trainer.logs.printable import first_line
 
-# The axis of all curves. W&B's own step can only grow: when a run goes on from its last checkpoint, W&B would give the rows
-# that are written a second time other steps (offline), or leave them out (online).
+# The axis of all curves. W&B's own step can only grow: when a run goes on from its last checkpoint, W&B would give the
+# rows that are written a second time other steps (offline), or leave them out (online).
 STEP = "step"
 HEAD, BLOCK, CHUNK = b":W&B\xe1\xbe\x00", 1 << 15, 7  # of W&B's files; bytes of a block, and before each chunk
 FULL, BEGUN, LAST = 1, (2, 3), 4  # kinds of chunks
@@ -78,17 +78,18 @@ class WeightsAndBiases:
 
 
 def _parts(run_dir: Path) -> list[Path]:
-    """The files of a run's attempts that were offline, in their order: those that hold something and are not uploaded."""
-    files = [file for file in run_dir.glob("wandb/offline-run-*/*.wandb") if not file.with_name(f"{file.name}.synced").exists()]
-    return sorted((file for file in files if file.stat().st_size > len(HEAD)), key=lambda file: file.parent.name)
+    """The files of a run's offline attempts, in their order: those that hold something and are not uploaded."""
+    files = [file for file in run_dir.glob("wandb/offline-run-*/*.wandb")
+             if not file.with_name(f"{file.name}.synced").exists() and file.stat().st_size > len(HEAD)]
+    return sorted(files, key=lambda file: file.parent.name)
 
 
 def _cut_to_whole_records(file: Path) -> None:
-    """Remove the half record that a kill has left at the end of a file in W&B's format. Behind one, `wandb sync` (0.31) uploads
-    none of the parts that follow, and uploads the same part again whenever it is repeated.
+    """Remove the half record that a kill has left at the end of a file in W&B's format. Behind one, `wandb sync` (0.31)
+    uploads none of the parts that follow, and uploads the same part again whenever it is repeated.
 
-    Behind its head, the file is a log of LevelDB: blocks of 32 KiB with chunks, each with a checksum (4 bytes), a length (2)
-    and a kind (1).
+    Behind its head, the file is a log of LevelDB: blocks of 32 KiB with chunks, each with a checksum (4 bytes), a
+    length (2) and a kind (1).
     """
     content = file.read_bytes()
     at = whole = len(HEAD)

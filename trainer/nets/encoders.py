@@ -36,14 +36,15 @@ class LightEncoder(nn.Module):
             orthogonal(nn.Conv2d(32, 32, 3, 2, 1)), nn.ReLU(),
             orthogonal(nn.Conv2d(32, 32, 3, 1, 1)), nn.ReLU(), nn.Flatten(),
         )
-        self.head = nn.Sequential(orthogonal(nn.Linear(_flat_size(self.convolutions, image_shape, 8), embedding_size)), nn.ReLU())
+        size = _flat_size(self.convolutions, image_shape, 8)
+        self.head = nn.Sequential(orthogonal(nn.Linear(size, embedding_size)), nn.ReLU())
 
     def forward(self, image: Tensor) -> Tensor:
         return self.head(self.convolutions(_covered(image.permute(0, 3, 1, 2), 8)))
 
 
 class Block(nn.Module):
-    """ResNet basic block: two 3x3 convolutions, the second dilated by 2, GroupNorm, layer scale on the residual branch."""
+    """ResNet basic block: two 3x3 convolutions, the second dilated by 2, GroupNorm, layer scale on the residual."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -58,7 +59,8 @@ class Block(nn.Module):
 
 
 class ResNet18Encoder(nn.Module):
-    """The paper's encoder: 4x4 stride-4 stem, four stages of two blocks, normalise + 2x2 stride-2 convolution between them."""
+    """The paper's encoder: 4x4 stride-4 stem, four stages of two blocks, normalise + 2x2 stride-2 convolution
+    between."""
 
     patch = STEM_STRIDE * 2 ** (len(RESNET_CHANNELS) - 1)  # pixels on a side that become one at the end
 
@@ -85,7 +87,7 @@ ENCODERS: dict[str, type[nn.Module]] = {"light": LightEncoder, "resnet18": ResNe
 
 
 def _covered(image: Tensor, patch: int) -> Tensor:
-    """(B, C, H, W) with zeros to the right and below, so that whole patches cover it: else its last pixels were never seen."""
+    """(B, C, H, W) with zeros to the right and below, so that whole patches cover every pixel."""
     height, width = image.shape[-2:]
     missing = -width % patch, -height % patch
     return pad(image, (0, missing[0], 0, missing[1])) if any(missing) else image

@@ -1,7 +1,6 @@
-"""Acting on a GPU as one launch: the network's step is recorded once for each size of batch, as a CUDA graph, and replayed.
+"""Acting on a GPU as one launch: the network's step is recorded as a CUDA graph for each size of batch, and replayed.
 
-A step of the paper's network is some two hundred kernels of microseconds. One by one, the processor takes longer to start them than
-the GPU to run them.
+The paper's network takes some two hundred kernels of microseconds: the GPU runs them faster than they are started.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from torch import Tensor
 from trainer.nets.encoders import ENCODERS
 from trainer.policy import Act, Policy
 
-SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # a batch is padded to the next; larger ones keep the GPU busy without
+SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # a batch is padded to the next; larger ones need no graph
 
 
 class RecordedActs:
-    """`policy.act` for whoever collects with it. Weights may change in place, as optimisers and load_state_dict change them. Only the
-    engine's own network with its own encoders is recorded: another may decide in Python what it computes, and a recording would not see
-    that."""
+    """`policy.act` for whoever collects with it. Weights may change in place, as optimisers and load_state_dict change
+    them. Only the engine's own network with its own encoders is recorded: another may decide in Python what it
+    computes, and a recording would not see that."""
 
     def __init__(self, policy: Any, device: torch.device, wanted: bool = True):
         self.policy = policy
         self.records = (wanted and device.type == "cuda" and type(policy) is Policy
                         and {type(encoder) for encoder in policy.encoders.values()} <= set(ENCODERS.values()))
         self._recorded: dict[int, tuple[torch.cuda.CUDAGraph, dict[str, Tensor], Act]] = {}
-        self._replaying = threading.Lock()  # of several inference workers, which share a stream: one at a time fills, replays and reads
+        self._replaying = threading.Lock()  # inference workers share a stream: one at a time fills, replays and reads
 
     @torch.inference_mode()
     def __call__(self, obs: dict[str, Tensor], state: Tensor, previous: Tensor, generator: torch.Generator) -> Act:

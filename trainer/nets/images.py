@@ -5,8 +5,8 @@
     (H, W)                       grey
     (S, H, W, C), (S, C, H, W)   a stack of frames, whose channels are laid side by side
 
-Which axis holds the channels: the one that differs from two equal ones, else the shortest at an end. Where that does not decide,
-the space is refused.
+The channels are on the axis that differs from two equal ones, else on the shortest at an end. Where that does not
+decide, the space is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SMALLEST_IMAGE = 8  # pixels on a side; what is smaller is a vector
-_AXES = {"hwc": (0, 1, 2), "chw": (1, 2, 0), "hw": (0, 1), "shwc": (1, 2, 0, 3), "schw": (2, 3, 0, 1)}  # height, width, the others
+# Where height, width and the others are.
+_AXES = {"hwc": (0, 1, 2), "chw": (1, 2, 0), "hw": (0, 1), "shwc": (1, 2, 0, 3), "schw": (2, 3, 0, 1)}
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def image_layout(space: spaces.Box) -> Layout | None:
 
 
 def to_unit(space: spaces.Box) -> float:
-    """The factor that brings values into [0, 1]: 1/255 for bytes, 1 where the space has no finite bound or is there already."""
+    """The factor that brings values into [0, 1]: 1/255 for bytes, 1 for a space without a finite bound or within [0,
+    1]."""
     high = float(np.max(space.high))
     return 1 / high if 1 < high < np.inf else 1.0
 
@@ -69,8 +71,8 @@ def _order(shape: tuple[int, ...], is_grey: bool = False) -> str | None:
         return _channels(shape)
     if len(shape) == 4 and (frame := _channels(shape[1:])):
         return f"s{frame}"
-    raise ValueError(f"an observation of shape {shape} is none of the images that the engine takes: (height, width, channels), "
-                     "(channels, height, width), (height, width), or a stack of such frames. "
+    raise ValueError(f"an observation of shape {shape} is none of the images that the engine takes: (height, width, "
+                     "channels), (channels, height, width), (height, width), or a stack of such frames. "
                      "gymnasium.wrappers.ReshapeObservation can change it.")
 
 
@@ -83,6 +85,7 @@ def _channels(shape: tuple[int, ...]) -> str | None:
     if first and b == c != a or first and a < min(b, c):
         return "chw"
     if last or first:
-        raise ValueError(f"an observation of shape {shape} may be an image with its channels first or last: the engine tells them by "
-                         "their number, which is less than height and width. gymnasium.wrappers.TransformObservation can turn it.")
+        raise ValueError(f"an observation of shape {shape} may be an image with its channels first or last: the engine "
+                         "tells them by their number, which is less than height and width. "
+                         "gymnasium.wrappers.TransformObservation can turn it.")
     return None

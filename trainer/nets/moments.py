@@ -1,8 +1,9 @@
 """Normalisation by what was seen: of observations, and of returns (PopArt).
 
-Both are part of a policy and change in `take` alone, which the learner calls once per update with the experience of all ranks. So a
-version of a policy has one set of them, whoever acts with it; what is stored of a step is what that version gave; a policy that is
-evaluated, played or exported is frozen; and a checkpoint, which holds them as buffers, brings them back exactly.
+Both are part of a policy and change in `take` alone, which the learner calls once per update with the experience of all
+ranks. So a version of a policy has one set of them, whoever acts with it; what is stored of a step is what that version
+gave; a policy that is evaluated, played or exported is frozen; and a checkpoint, which holds them as buffers, brings
+them back exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def alone(sums: Tensor) -> Tensor:
 
 
 class RunningMoments(nn.Module):
-    """Normalises vectors by the mean and variance of all that `take` was given. Before the first, it changes nothing."""
+    """Normalises vectors by the mean and variance of all that `take` was given; before the first, changes nothing."""
 
     def __init__(self, size: int):
         super().__init__()
@@ -41,14 +42,15 @@ class RunningMoments(nn.Module):
     def take(self, x: Tensor, over_ranks: Sum = alone) -> None:
         """x: (M, size), each rank its own."""
         off = x.double() - self.mean  # sums about the old mean lose nothing where it is large
-        ones = torch.full((1, x.shape[1]), float(len(x)), dtype=torch.float64, device=x.device)
-        count, first, second = over_ranks(torch.cat([ones, off.sum(0, keepdim=True), off.square().sum(0, keepdim=True)]))
+        ones = torch.full((x.shape[1],), float(len(x)), dtype=torch.float64, device=x.device)
+        count, first, second = over_ranks(torch.stack([ones, off.sum(0), off.square().sum(0)]))
         n = count[0]
         if n == 0:
             return
         step = first / n
         total = self.count + n
-        squares = self.variance * self.count + (second - n * step.square()).clamp(min=0) + step.square() * self.count * n / total
+        within = self.variance * self.count + (second - n * step.square()).clamp(min=0)
+        squares = within + step.square() * self.count * n / total
         self.mean += step * n / total
         self.variance.copy_(squares / total)
         self.count.copy_(total)
@@ -57,9 +59,9 @@ class RunningMoments(nn.Module):
 class ReturnScale(nn.Module):
     """The unit in which the value network counts (PopArt, van Hasselt et al. 2016): value = mean + std x output.
 
-    When mean and deviation of the returns change, the last layer changes with them, so that every value stays as it was. The
-    deviation rises at once and falls slowly: a reward that is seen for the first time is no outlier. Until there is one, all values
-    are 0.
+    When mean and deviation of the returns change, the last layer changes with them, so that every value stays as it
+    was. The deviation rises at once and falls slowly: a reward that is seen for the first time is no outlier. Until
+    there is one, all values are 0.
     """
 
     def __init__(self) -> None:

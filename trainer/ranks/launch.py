@@ -49,23 +49,25 @@ def this_rank(environment: Mapping[str, str] = os.environ) -> RankInfo:
         found = RankInfo(rank, size, number("LOCAL_RANK", rank), number("LOCAL_WORLD_SIZE", size),
                          get("MASTER_ADDR"), number("MASTER_PORT", 0), f"torchrun's job {run}" if run else "")
     elif number("SLURM_STEP_NUM_TASKS", 1) > 1:  # set within srun only: a bare command in an allocation is alone
-        names = {"cluster": "SLURM_CLUSTER_NAME", "job": "SLURM_JOB_ID", "step": "SLURM_STEP_ID", "restart": "SLURM_RESTART_COUNT"}
+        names = {"cluster": "SLURM_CLUSTER_NAME", "job": "SLURM_JOB_ID", "step": "SLURM_STEP_ID",
+                 "restart": "SLURM_RESTART_COUNT"}
+        job = " ".join(["SLURM's", *(f"{word} {get(name)}" for word, name in names.items() if get(name))])
         local_size = int(re.match(r"\d+", get("SLURM_STEP_TASKS_PER_NODE", "1"))[0])
         found = RankInfo(
             number("SLURM_PROCID", 0), number("SLURM_STEP_NUM_TASKS", 1), number("SLURM_LOCALID", 0), local_size,
             get("MASTER_ADDR") or first_host(get("SLURM_STEP_NODELIST") or get("SLURM_JOB_NODELIST") or "localhost"),
-            number("MASTER_PORT", 0), " ".join(["SLURM's", *(f"{word} {get(name)}" for word, name in names.items() if get(name))]),
-        )
+            number("MASTER_PORT", 0), job)
     elif number("SUBMITIT_LOCAL_NTASKS", 1) > 1:
         local_rank, size = number("SUBMITIT_LOCAL_LOCALID", 0), number("SUBMITIT_LOCAL_NTASKS", 1)
-        found = RankInfo(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1", number("MASTER_PORT", 0),
-                         f"submitit's job {get('SUBMITIT_LOCAL_JOB_ID', '')}")
+        found = RankInfo(number("SUBMITIT_LOCAL_GLOBALID", 0), size, local_rank, size, "127.0.0.1",
+                         number("MASTER_PORT", 0), f"submitit's job {get('SUBMITIT_LOCAL_JOB_ID', '')}")
     else:
         return RankInfo()
     if found.port > 65535:
         raise ValueError(f"the environment variable MASTER_PORT={found.port} is no port: those are 1 to 65535.")
     if not 0 <= found.rank < found.size:
-        raise ValueError(f"this process is rank {found.rank} of {found.size} by its environment variables; ranks count from 0.")
+        raise ValueError(f"this process is rank {found.rank} of {found.size} by its environment variables; ranks count "
+                         "from 0.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Whether the machines of several ranks see the same files and agree on the time; what does not hold is a warning at the start."""
+"""Warnings at the start where the machines of several ranks see other files, or differ in time."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ def differences(nodes: Sequence[Node], run_dir: Path | None) -> list[str]:
     first, told = nodes[0], []
     for node in nodes:
         if not node.sees:
-            told.append(f"{node.host} does not see {run_dir}: were it the first node of a later start, it would begin a new run; put "
-                        "output= on a file system that all nodes share.")
+            told.append(f"{node.host} does not see {run_dir}: were it the first node of a later start, it would begin "
+                        "a new run; put output= on a file system that all nodes share.")
         if abs(ahead_s := node.clock_s - first.clock_s) > CLOCKS_WITHIN_S:
-            told.append(f"the clock of {node.host} is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} that of "
-                        f"{first.host}: training does not mind, but which run is the newest goes by the clock; set both by NTP.")
+            told.append(f"the clock of {node.host} is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} "
+                        f"that of {first.host}: training does not mind, but which run is the newest goes by the clock; "
+                        "set both by NTP.")
     return list(dict.fromkeys(told))
 
 

@@ -5,8 +5,8 @@ Gradients are averaged, so all ranks wait for the slowest. VER ends each rollout
     S / (Time(S) + LT)     subject to S <= T x N x ranks
 
 Time(S): the time in which all ranks together collect S steps, if every environment goes on at its mean step time of the
-rollout before. LT: the time that learning took. DD-PPO ends it once 60 % of the ranks are done, for those that have at least
-a quarter of their steps.
+rollout before. LT: the time that learning took. DD-PPO ends it once 60 % of the ranks are done, for those that have at
+least a quarter of their steps.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Plan:
 
 
 def completion_times(step_s: np.ndarray, quota: int) -> np.ndarray:
-    """When each of the first `quota` steps of one rank arrives, sorted, (quota,). Every environment e gives a step every
-    step_s[e] seconds, as if its clock were exact. step_s: (N,), positive."""
+    """When each of the first `quota` steps of one rank arrives, sorted, (quota,). Every environment e gives a step
+    every step_s[e] seconds, as if its clock were exact. step_s: (N,), positive."""
     low, high = 0.0, quota * float(step_s.min())  # at `high` the fastest alone has given them all
     for _ in range(50):  # the earliest time at which the environments together have given `quota` steps
         middle = 0.5 * (low + high)
@@ -58,7 +58,7 @@ def optimal_plan(step_s: np.ndarray, quota: int, learning_s: float, overlap: boo
 
 
 class Preemption:
-    """One rank's view of how far all are: asked while it collects. Ranks count together in the process group's store."""
+    """One rank's view of how far all are, while it collects. Ranks count together in the process group's store."""
 
     def __init__(self, kind: str, quota: int, fraction: float, min_share: float, size: int, store: Any,
                  overlap: bool = False, least: int = 1):
@@ -75,7 +75,8 @@ class Preemption:
         """Plan the next rollout from what all ranks report of the last: every rank comes to the same plan."""
         if self.kind == "optimal":
             learning_s = min(report.learn_s for report in reports)  # the last to begin learning waited for nobody
-            self.plan = optimal_plan(np.stack([r.collected.step_s for r in reports]), self.quota, learning_s, self.overlap)
+            step_s = np.stack([report.collected.step_s for report in reports])
+            self.plan = optimal_plan(step_s, self.quota, learning_s, self.overlap)
 
     def begin(self) -> None:
         """A rollout begins."""

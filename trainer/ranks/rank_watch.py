@@ -1,8 +1,8 @@
 """Notices when a rank dies, within a second, and sees to it that all others end, with one message.
 
-Every rank holds a socket to rank 0; when a process ends, however, the kernel closes its socket. Rank 0 tells the rest. A
-machine that vanishes is noticed by TCP's keep-alive (25 s), a process that is stopped by its silence (two minutes). If a rank
-cannot leave by itself because it is stuck in a collective operation, it is ended from here.
+Every rank holds a socket to rank 0; when a process ends, however, the kernel closes its socket. Rank 0 tells the rest.
+A machine that vanishes is noticed by TCP's keep-alive (25 s), a process that is stopped by its silence (two minutes).
+If a rank cannot leave by itself because it is stuck in a collective operation, it is ended from here.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Watch:
         for sock in self._silent_s:
             self._silent_s[sock] += passed_s
             if self._silent_s[sock] > SILENT_S and not self._leaving.is_set():
-                return self._decide(f"{self._names[sock]} has been silent for {SILENT_S:g} s: it is stopped or its machine hangs",
+                return self._decide(f"{self._names[sock]} has been silent for {SILENT_S:g} s: it is stopped or its "
+                                    "machine hangs",
                                     told_elsewhere=self.rank > 1)
 
     def _hear(self, sock: socket.socket) -> None:
@@ -95,7 +96,9 @@ class Watch:
             data = b""
         if not data:
             self._drop(sock)
-            return None if self._leaving.is_set() else self._decide(f"{self._names[sock]} died", told_elsewhere=self.rank > 1)
+            if not self._leaving.is_set():
+                self._decide(f"{self._names[sock]} died", told_elsewhere=self.rank > 1)
+            return
         self._silent_s[sock] = 0.0
         *lines, self._lines[sock] = (self._lines[sock] + data).split(b"\n")
         for line in lines:
@@ -138,8 +141,8 @@ class Watch:
                     pass
 
     def explain(self, error: BaseException, ours: bool) -> BaseException:
-        """What to raise in place of `error`: RankError if it was another rank's end that caused it. `ours`: the error is one
-        that no other rank can have caused; any other is believed to be ours if nobody turns out to have died."""
+        """What to raise in place of `error`: RankError if it was another rank's end that caused it. `ours`: the error
+        is one that no other rank can have caused; any other is believed to be ours if nobody turns out to have died."""
         at_once = isinstance(error, KeyboardInterrupt) or ours and self.verdict is None
         if self._known.wait(0.0 if at_once else 5.0):
             return RankError(f"{self.verdict}.", self.told_elsewhere)

@@ -1,7 +1,7 @@
 """Several processes that learn one policy: each collects and learns, gradients are averaged, rank 0 writes.
 
-Every rank makes the same gradient steps from the same averaged gradients, so parameters stay identical on all of them without
-ever being sent. Alone, nothing here does anything.
+Every rank makes the same gradient steps from the same averaged gradients, so parameters stay identical on all of them
+without ever being sent. Alone, nothing here does anything.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from trainer.config import TrainConfig
 from trainer.errors import Cancelled, NonFinite, RankError, WorkerError
 from trainer.faults.signals import raise_again
 from trainer.ranks.launch import RankInfo, this_rank
-from trainer.ranks.meeting import meet
 from trainer.ranks.preemption import Preemption
 from trainer.ranks.rank_watch import Watch
-from trainer.ranks.store import shared_store
+from trainer.ranks.store import meet, shared_store
 
 START_TIMEOUT = timedelta(minutes=5)
 COLLECTIVE_TIMEOUT = timedelta(minutes=20)  # for a rank that lives but does not come; one that dies is noticed at once
@@ -62,8 +61,8 @@ class Ranks:
         c = config.collect
         if self.size == 1 or c.preempted_by == "none" or config.deterministic:
             return None
-        return Preemption(c.preempted_by, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share, self.size,
-                          self.store, c.overlap, config.ppo.mini_batches)
+        return Preemption(c.preempted_by, config.steps_per_rollout, c.preemption_fraction, c.preemption_min_share,
+                          self.size, self.store, c.overlap, config.ppo.mini_batches)
 
     def gather(self, value: Value) -> list[Value]:
         """Everyone's `value`, in the order of ranks, on every rank."""
@@ -89,14 +88,16 @@ class Ranks:
         warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # newer torch has another word for broadcast_buffers
-            self._evaluators.append(nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False))  # ours are equal on all ranks
+            # Buffers are equal on all ranks.
+            self._evaluators.append(nn.parallel.DistributedDataParallel(policy, broadcast_buffers=False))
         return self._evaluators[-1]
 
     def stop_averaging(self) -> None:
         """Before the process group ends: let go of it everywhere but there.
 
-        The last to hold it waits for gloo's thread, which may need the interpreter for the tensors of the last collective; a
-        reducer of DistributedDataParallel (torch 2.13) waits without letting go of the interpreter, and both for ever.
+        The last to hold it waits for gloo's thread, which may need the interpreter for the tensors of the last
+        collective; a reducer of DistributedDataParallel (torch 2.13) waits without letting go of the interpreter, and
+        both for ever.
         """
         for evaluator in self._evaluators:
             evaluator.reducer = evaluator.logger = evaluator.process_group = None
@@ -129,7 +130,8 @@ def join(device: str) -> Iterator[Ranks]:
     if not here.launched:
         yield Ranks(here)
         return
-    # DistributedDataParallel imports it, and modules that are imported while there is a process group may keep it for ever.
+    # DistributedDataParallel imports it, and modules that are imported while there is a process group may keep it for
+    # ever.
     import torch._dynamo  # noqa: F401
 
     try:
@@ -167,7 +169,7 @@ def join(device: str) -> Iterator[Ranks]:
 
 
 def _backend(store: Any, here: RankInfo, gpu: str | None) -> str:
-    """NCCL where each rank has a GPU of its own, whose name is `gpu`; else gloo, since NCCL refuses ranks that share one."""
+    """NCCL where each rank has a GPU of its own, called `gpu`; else gloo, since NCCL refuses ranks that share one."""
     store.set(f"gpu/{here.rank}", gpu or "")
     every = {store.get(f"gpu/{rank}") for rank in range(here.size)}
     return "nccl" if len(every) == here.size and b"" not in every else "gloo"
@@ -184,4 +186,5 @@ def _meet(here: RankInfo) -> Any:
 
 def _from_a_collective(error: BaseException) -> bool:
     """Whether another rank's end may be the cause: what gloo, NCCL and the store raise, and being told to stop."""
-    return isinstance(error, (RuntimeError, Cancelled, KeyboardInterrupt)) and not isinstance(error, (WorkerError, NonFinite))
+    ours = isinstance(error, (WorkerError, NonFinite))
+    return isinstance(error, (RuntimeError, Cancelled, KeyboardInterrupt)) and not ours

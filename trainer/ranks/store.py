@@ -1,8 +1,9 @@
 """The store that the ranks of one job share, and how they find it.
 
-Under torchrun it is torchrun's. Else rank 0 opens one at a port that is free, and tells it to the ranks of its own job alone: it
-answers at MASTER_PORT or, where that is not set, at the first free one of a few ports that follow from the job's name. Others ask
-there, by name, and go on to the next port where somebody else answers. So jobs on one machine cannot meet, whatever their numbers.
+Under torchrun it is torchrun's. Else rank 0 opens one at a port that is free, and tells it to the ranks of its own job
+alone: it answers at MASTER_PORT or, where that is not set, at the first free one of a few ports that follow from the
+job's name. Others ask there, by name, and go on to the next port where somebody else answers. So jobs on one machine
+cannot meet, whatever their numbers.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import secrets
 import shlex
 import socket
 import socketserver
@@ -33,6 +35,7 @@ TRIED = 8  # ports for one job
 PATIENCE_S = 30.0  # for a port that is taken, by another job whose ranks are just about to meet or by anything else
 ANSWER_S = 5.0
 MOST_BYTES = 1 << 16
+POLL_EVERY_S = 0.02
 
 
 def job_of(here: RankInfo) -> str:
@@ -50,8 +53,8 @@ def ports_of(here: RankInfo) -> list[int]:
 
 @contextmanager
 def shared_store(here: RankInfo, timeout_s: float) -> Iterator[Any]:
-    """The store, a part of it that is this job's alone; rank 0 answers as long as the `with` lasts. RankError, in one sentence,
-    where it cannot be had."""
+    """This job's own part of the store; rank 0 answers as long as the `with` lasts. RankError, in one sentence, where
+    it cannot be had."""
     job, timeout = job_of(here), timedelta(seconds=timeout_s)
     part = f"rearrange/{hashlib.sha256(job.encode()).hexdigest()[:16]}"
     try:
@@ -63,9 +66,11 @@ def shared_store(here: RankInfo, timeout_s: float) -> Iterator[Any]:
                 yield dist.PrefixStore(part, store)
         else:
             port = _asked(here, job, timeout_s)
-            yield dist.PrefixStore(part, dist.TCPStore(here.address, port, None, False, timeout, wait_for_workers=False))
+            store = dist.TCPStore(here.address, port, None, False, timeout, wait_for_workers=False)
+            yield dist.PrefixStore(part, store)
     except dist.DistError as error:
-        raise RankError(f"rank {here.rank} does not reach the store at {here.address}, port {here.port}: {first_line(error)}.",
+        raise RankError(f"rank {here.rank} does not reach the store at {here.address}, port {here.port}: "
+                        f"{first_line(error)}.",
                         False) from error
 
 
@@ -115,8 +120,8 @@ def _first_free(here: RankInfo, serve: Any) -> Any:
                 why = error.strerror
         if time.monotonic() > deadline:
             numbers = f"port {ports[0]} is" if len(ports) == 1 else f"ports {', '.join(map(str, ports))} are"
-            raise RankError(f"{numbers} not free on {socket.gethostname()} ({why}), where the ranks of this job are to meet: set "
-                            "MASTER_PORT to another one, the same for all ranks.", False)
+            raise RankError(f"{numbers} not free on {socket.gethostname()} ({why}), where the ranks of this job are to "
+                            "meet: set MASTER_PORT to another one, the same for all ranks.", False)
         time.sleep(0.2)
 
 
@@ -128,14 +133,15 @@ def _asked(here: RankInfo, job: str, timeout_s: float) -> int:
         ports = ports_of(here)
         for port in ports if turn % 5 == 4 else ports[:1]:  # nearly always the first
             try:
-                with socket.create_connection((here.address, port), ANSWER_S) as rank_0, rank_0.makefile("rwb") as stream:
+                with socket.create_connection((here.address, port), ANSWER_S) as rank_0, \
+                        rank_0.makefile("rwb") as stream:
                     stream.write(question)
                     stream.flush()
                     answer = _message(stream.readline(MOST_BYTES))
             except socket.gaierror as error:
                 refused_at = refused_at or time.monotonic()
-                why = (f"{here.address} is not known here ({error.strerror}): set MASTER_ADDR to an address of the first rank's "
-                       "machine")
+                why = (f"{here.address} is not known here ({error.strerror}): set MASTER_ADDR to an address of the "
+                       "first rank's machine")
                 continue
             except OSError:  # not there yet
                 continue
@@ -144,8 +150,9 @@ def _asked(here: RankInfo, job: str, timeout_s: float) -> int:
             refused_at = refused_at or time.monotonic()
             whose = answer.get("whose", "something else than ranks of this program")
             whose = "this job, which has this rank already" if whose == job else str(whose)[:200]
-            why = (f"port {port} of {here.address} is taken by {whose}, and this is {job[:200]}: set MASTER_PORT to another one, "
-                   "the same for all ranks; ranks of one job whose command lines differ need the same TORCHELASTIC_RUN_ID")
+            why = (f"port {port} of {here.address} is taken by {whose}, and this is {job[:200]}: set MASTER_PORT to "
+                   "another one, the same for all ranks; ranks of one job whose command lines differ need the same "
+                   "TORCHELASTIC_RUN_ID")
         now = time.monotonic()
         if refused_at and len(ports) == 1 and now > refused_at + PATIENCE_S or now > began + timeout_s:
             break
@@ -162,3 +169,42 @@ def _message(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def meet(store: Any, rank: int, size: int, timeout_s: float) -> str:
+    """A name that no earlier meeting had, the same on all `size` ranks. RankError if they are not all here in time.
+
+    torchrun keeps its store when it starts ranks again, and its count of restarts (TORCHELASTIC_RESTART_COUNT) differs
+    between nodes. So rank 0 calls a new name until all have answered it. A rank knows by its own answer, given back,
+    that the name is of today.
+    """
+    deadline = time.monotonic() + timeout_s
+    mine = secrets.token_hex(8)
+    if rank == 0:
+        store.set("meeting", mine)
+        answers = {}
+        for other in range(1, size):
+            _wait(store, f"{mine}/{other}", deadline, f"rank {other} of {size}")
+            answers[other] = store.get(f"{mine}/{other}").decode()
+        store.set(f"{mine}/all", json.dumps(answers))
+        return mine
+    while True:
+        _wait(store, "meeting", deadline, "rank 0")
+        name = store.get("meeting").decode()
+        store.set(f"{name}/{rank}", mine)
+        while store.get("meeting").decode() == name:
+            if store.check([f"{name}/all"]):
+                if json.loads(store.get(f"{name}/all")).get(str(rank)) == mine:
+                    return name
+            _pause(deadline, "all ranks")  # else it is a name of before
+
+
+def _wait(store: Any, key: str, deadline: float, whom: str) -> None:
+    while not store.check([key]):
+        _pause(deadline, whom)
+
+
+def _pause(deadline: float, whom: str) -> None:
+    if time.monotonic() > deadline:
+        raise RankError(f"waited in vain for {whom}: is it started, and does it reach rank 0's machine?", False)
+    time.sleep(POLL_EVERY_S)

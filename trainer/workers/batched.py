@@ -1,10 +1,10 @@
-"""Environments that are stepped together in this process: a `gymnasium.vector.VectorEnv`, or anything with the few methods it needs.
+"""Environments stepped together in this process: a `gymnasium.vector.VectorEnv`, or anything with its few methods.
 
-What the collector sees is the same as of workers (trainer/workers/environments.py): who is ready, and slots that are valid until an
-environment is stepped again. Docs: docs/batched.md.
+What the collector sees is the same as of workers (trainer/workers/environments.py): who is ready, and slots that are
+valid until an environment is stepped again. Docs: docs/batched.md.
 
-Where an environment resets itself one step after its end (AutoresetMode.NEXT_STEP, EnvPool), that step is made without the policy:
-the environment is ready again when its new episode has begun.
+Where an environment resets itself one step after its end (AutoresetMode.NEXT_STEP, EnvPool), that step is made without
+the policy: the environment is ready again when its new episode has begun.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _log = logging.getLogger(__name__)
 
 
 class BatchedEnv(Protocol):
-    """What the engine asks of N environments in one; a `gymnasium.vector.VectorEnv` has it all. Arrays have a leading N, and are of
-    numpy or of torch; torch tensors stay on their device."""
+    """What the engine asks of N environments in one; a `gymnasium.vector.VectorEnv` has it all. Arrays have a leading
+    N, and are of numpy or of torch; torch tensors stay on their device."""
 
     num_envs: int
     single_observation_space: spaces.Space
     """Any of the engine; observations come as Gymnasium's vectors have them (gymnasium.vector.utils.batch_space)."""
     single_action_space: spaces.Space
     metadata: dict[str, Any]
-    """`autoreset_mode`, one of gymnasium.vector.AutoresetMode or its value: NextStep (without one), SameStep, Disabled."""
+    """`autoreset_mode`: a gymnasium.vector.AutoresetMode or its value; NextStep (the default), SameStep, Disabled."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict]:
         """Observations and info. Disabled: `options["reset_mask"]` (N,) says which are reset later on."""
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict]:
-        """Observations, rewards, terminated, truncated, info. SameStep: `info["final_obs"]` has the last observations of the episodes
-        that have just ended, and the observations are already those of new ones."""
+        """Observations, rewards, terminated, truncated, info. SameStep: `info["final_obs"]` has the last observations
+        of the episodes that have just ended, and the observations are already those of new ones."""
 
     def close(self) -> None: ...
 
@@ -66,7 +66,8 @@ class BatchedEnvironments:
     made_from = None
 
     def __init__(self, make_env: Callable[[], Any], config: CollectConfig, seed: int, rank: int = 0):
-        """`seed`: as of Environments; a rank's follow those of the rank before. ValueError for what the engine does not take."""
+        """`seed`: as of Environments; a rank's seeds follow those of the rank before. ValueError for another kind of
+        vector."""
         try:
             with in_this_process():
                 self.env = env = _made(make_env, config)
@@ -92,8 +93,8 @@ class BatchedEnvironments:
         self._mode = _mode(env)
         self.asynchronous = hasattr(env, "recv") and _batch_size(env) < n
         if not self.asynchronous and max_batch and max_batch < n:
-            raise ValueError(f"collect.max_batch={max_batch} is not possible with {n} environments that are stepped together: all are "
-                             "answered at once. Leave it out.")
+            raise ValueError(f"collect.max_batch={max_batch} is not possible with {n} environments that are stepped "
+                             "together: all are answered at once. Leave it out.")
         self._kept = stored_as(self.observation_space)
         self._shapes = observation_shapes(self.observation_space)
         self.ready: list[int] = []
@@ -112,14 +113,13 @@ class BatchedEnvironments:
             self._owed = n  # results that `recv` will give
             self.obs = {k: np.zeros((n, *shape), self._kept[k]) for k, shape in self._shapes.items()}
         else:
-            obs = self._reset() if hasattr(env, "recv") else self._reset(seed=seed % 2**31)  # EnvPool is told when it is made
+            obs = self._reset(**({} if hasattr(env, "recv") else {"seed": seed % 2**31}))  # EnvPool has its seed
             self.obs = {k: v.clone() if isinstance(v, Tensor) else np.array(v) for k, v in obs.items()}
             self.ready = list(range(n))
-        self.final_obs = {k: torch.zeros_like(v) if isinstance(v, Tensor) else np.zeros_like(v) for k, v in self.obs.items()}
+        self.final_obs = {k: (torch if isinstance(v, Tensor) else np).zeros_like(v) for k, v in self.obs.items()}
 
     def step(self, envs: np.ndarray, action: np.ndarray) -> None:
-        """Step these, and whoever only resets itself. envs (B,), action (B, A), clipped to a Box here, and rounded where it is of
-        whole numbers."""
+        """Step these, and whoever only resets itself. envs (B,); action (B, A), clipped and rounded to a Box here."""
         space = self.action_space
         action = action.reshape(len(envs), *space.shape)
         if isinstance(space, spaces.Box):
@@ -133,7 +133,8 @@ class BatchedEnvironments:
             self._step_all()
 
     def read(self, timeout_s: float) -> None:
-        """Let those go on that only reset themselves, if nobody else is ready; take in what an asynchronous environment has."""
+        """If nobody is ready, step those that only reset themselves, or take in answers of an asynchronous
+        environment."""
         if self.ready:
             return
         if not self.asynchronous:
@@ -152,9 +153,10 @@ class BatchedEnvironments:
         """Which environments answer, each of them once."""
         info = answer[-1] if isinstance(answer, (tuple, list)) and answer else None
         ids = np.asarray(info.get("env_id") if isinstance(info, dict) else None)
-        if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(np.unique(ids)) != len(ids) or not ((0 <= ids) & (ids < self.num_envs)).all():
-            raise self._failure("step", f"its recv has the env_id {printable(ids.tolist(), 60)}, not different ones from 0 to "
-                                        f"{self.num_envs - 1}.")
+        fine = ids.ndim == 1 and ids.dtype.kind in "iu" and len(np.unique(ids)) == len(ids)
+        if not (fine and ((0 <= ids) & (ids < self.num_envs)).all()):
+            raise self._failure("step", f"its recv has the env_id {printable(ids.tolist(), 60)}, not different ones "
+                                        f"from 0 to {self.num_envs - 1}.")
         return ids.astype(np.int64)
 
     def _send(self, envs: np.ndarray) -> None:
@@ -197,7 +199,8 @@ class BatchedEnvironments:
             who = f"the batched environment {type(self.env).__name__} (of {self.num_envs})"
             when = f"step {self._steps + 1}" if doing == "step" else doing
         else:
-            who, when = self.worker_name(env), f"step {self._lengths[env] + 1} of its episode" if doing == "step" else doing
+            who = self.worker_name(env)
+            when = f"step {self._lengths[env] + 1} of its episode" if doing == "step" else doing
         between = "\n" if "\n" in why else " "
         return WorkerError(f"{who} failed at {when}:{between}{why}")
 
@@ -205,13 +208,14 @@ class BatchedEnvironments:
         """The answers of environments `ids` (B,); leading dimension B everywhere."""
         if not isinstance(answer, (tuple, list)) or len(answer) != 5:
             raise self._failure("step", f"step gave {counted(answer)}{STEP_GIVES}")
-        obs, reward, terminated, truncated, info = answer
+        obs, *numbers, info = answer
         reward, terminated, truncated = (
-            self._row(name, each, len(ids)) for name, each in (("reward", reward), ("terminated", terminated), ("truncated", truncated)))
+            self._row(name, each, len(ids)) for name, each in zip(("reward", "terminated", "truncated"), numbers))
         began, obs = self._resets[ids], self._typed(obs, len(ids))
         if not (np.abs(reward) <= LARGEST_REWARD).all():
             bad = int(ids[~(np.abs(reward) <= LARGEST_REWARD)][0])
-            raise self._failure("step", f"reward is {reward[ids == bad][0]}, not a finite number of single precision.", bad)
+            raise self._failure("step", f"reward is {reward[ids == bad][0]}, not a finite number of single "
+                                        "precision.", bad)
         stepped = ids[~began]
         self.reward[stepped], self.terminated[stepped], self.truncated[stepped] = (
             each[~began] for each in (reward, terminated, truncated))
@@ -229,7 +233,8 @@ class BatchedEnvironments:
     def _end(self, ids: np.ndarray, over: np.ndarray, obs: dict[str, Any], info: dict) -> None:
         for i in np.flatnonzero(over):
             e = int(ids[i])
-            self.ended[e] = episode_figures(_told(info, i)) | {"return": float(self._returns[e]), "length": float(self._lengths[e])}
+            own = {"return": float(self._returns[e]), "length": float(self._lengths[e])}
+            self.ended[e] = episode_figures(_told(info, i)) | own
             self._returns[e], self._lengths[e] = 0.0, 0
         if self._mode == "SameStep":
             final = info.get("final_obs", info.get("final_observation"))
@@ -237,7 +242,8 @@ class BatchedEnvironments:
                 raise self._failure("step", "its autoreset mode is SameStep, and its info has no 'final_obs'.")
             if isinstance(final, np.ndarray) and final.dtype == object:  # one by one, None where no episode ended
                 last = [self._flatten(each) if self._flatten else each for each in final[over]]
-                self._write(self.final_obs, ids[over], self._checked(_stacked(last), len(last)), np.ones(len(last), bool))
+                obs = self._checked(_stacked(last), len(last))
+                self._write(self.final_obs, ids[over], obs, np.ones(len(last), bool))
                 return
             obs = self._typed(final, len(ids), over)
         self._write(self.final_obs, ids[over], obs, over)
@@ -255,18 +261,19 @@ class BatchedEnvironments:
         except (TypeError, ValueError):
             raise self._failure("step", f"{name} is {values!r}, not a number for each environment.") from None
         if row.shape != (count,) or row.dtype.kind not in "biuf":
-            raise self._failure("step", f"{name} has shape {row.shape} and type {row.dtype}, not a number for each environment: "
-                                        f"({count},).")
+            raise self._failure("step", f"{name} has shape {row.shape} and type {row.dtype}, not a number for each "
+                                        f"environment: ({count},).")
         if name != "reward" and (wrong := row[(row != 0) & (row != 1)]).size:
             raise self._failure("step", f"{name} is {wrong[0]}, not true or false.")
         return row
 
     def _typed(self, obs: Any, count: int, which: np.ndarray | None = None) -> dict[str, Any]:
-        """By key, as they are kept; of `count` environments. Only those of `which` (count,) need to be of their space."""
+        """Of `count` environments, by key, as they are kept. Those outside of `which` (count,) may be of any value."""
         if self._flatten:
             if _has_tensor(obs):
-                raise self._failure("step" if self.obs else "reset", "its observations are torch tensors: they have to be of a Box or a "
-                                    f"Dict of Boxes, and are of the space {self.env.single_observation_space}.")
+                raise self._failure("step" if self.obs else "reset", "its observations are torch tensors: they have to "
+                                    f"be of a Box or a Dict of Boxes, and are of the space "
+                                    f"{self.env.single_observation_space}.")
             each = list(iterate(self._together, obs))
             known = self._flatten(each[0 if which is None else int(which.argmax())])
             obs = _stacked([self._flatten(one) if which is None or which[i] else known for i, one in enumerate(each)])
@@ -281,16 +288,19 @@ class BatchedEnvironments:
                 raise self._failure(doing, f"the observation has no '{k}', which its space has.")
             v = values[k]
             if np.shape(v) != (count, *self._shapes[k]):
-                raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says {self._shapes[k]} for "
-                                           f"each of {count} environments.")
+                raise self._failure(doing, f"observation '{k}' has shape {tuple(np.shape(v))}, its space says "
+                                           f"{self._shapes[k]} for each of {count} environments.")
             v = v if isinstance(v, Tensor) else np.asarray(v)
             if not isinstance(v, Tensor) and v.dtype.kind not in "biufO":
                 raise self._failure(doing, f"observation '{k}' is of type {v.dtype}, not of numbers.")
             if k in self._delicate:
-                asked = v if which is None else v[torch.from_numpy(which).to(v.device) if isinstance(v, Tensor) else which]
+                asked = v if which is None else v[_beside(which, v)]
                 if problem := changed(k, self._delicate[k], _doubtful(asked, kind) if isinstance(v, Tensor) else asked):
                     raise self._failure(doing, problem)
-            out[k] = v.to(torch.uint8 if kind == np.uint8 else torch.float32) if isinstance(v, Tensor) else np.asarray(v, kind)
+            if isinstance(v, Tensor):
+                out[k] = v.to(torch.uint8 if kind == np.uint8 else torch.float32)
+            else:
+                out[k] = np.asarray(v, kind)
         return out
 
     @staticmethod
@@ -299,10 +309,7 @@ class BatchedEnvironments:
         if not len(ids):
             return
         for k, slot in slots.items():
-            if isinstance(slot, Tensor):
-                slot[torch.from_numpy(ids).to(slot.device)] = obs[k][torch.from_numpy(which).to(slot.device)]
-            else:
-                slot[ids] = obs[k][which]
+            slot[_beside(ids, slot)] = obs[k][_beside(which, slot)]
 
     def worker_name(self, env: int) -> str:
         """For messages."""
@@ -312,7 +319,7 @@ class BatchedEnvironments:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Whatever an environment raises when it is closed is told, and does not take the place of how the run ended."""
+        """An error while the environment is closed is a warning, and does not hide how the run ended."""
         try:
             with in_this_process():
                 self.env.close()
@@ -326,13 +333,13 @@ def _made(make_env: Callable[[], Any], config: CollectConfig) -> Any:
         raise ValueError(f"make_env is {make_env!r}, not something that can be called to make an environment.")
     env = make_env()
     needed = ("num_envs", "single_observation_space", "single_action_space", "reset", "step", "close")
-    if hasattr(env, "observation_space") and not hasattr(env, "single_observation_space") and not hasattr(env, "num_envs"):
+    if hasattr(env, "observation_space") and not (hasattr(env, "single_observation_space") or hasattr(env, "num_envs")):
         flat_space(env.observation_space)
         env.close()
         return SyncVectorEnv([lambda: _flat(make_env())] * config.num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
     if missing := [name for name in needed if not hasattr(env, name)]:
-        raise ValueError(f"make_env gave {env!r} without {', '.join(missing)}: collect.num_workers=0 takes a gymnasium.vector.VectorEnv "
-                         "or what trainer.workers.batched.BatchedEnv asks for.")
+        raise ValueError(f"make_env gave {env!r} without {', '.join(missing)}: collect.num_workers=0 takes a "
+                         "gymnasium.vector.VectorEnv or what trainer.workers.batched.BatchedEnv asks for.")
     return env
 
 
@@ -374,8 +381,8 @@ def _doubtful(values: Tensor, kind: np.dtype) -> np.ndarray:
 
 
 def _told(info: dict, i: int) -> dict[str, Any]:
-    """What the `i`-th environment tells of an episode that has just ended, as `gymnasium.vector` hands it on: an array for each figure,
-    and under its name with `_` before it, who has told it."""
+    """What the `i`-th environment tells of an episode that has just ended, as `gymnasium.vector` hands it on: an array
+    for each figure, and under its name with `_` before it, who has told it."""
     last = info.get("final_info")
     told = (last if isinstance(last, dict) else info).get("metrics")
     if not isinstance(told, dict):
@@ -388,7 +395,8 @@ def _mode(env: Any) -> str:
     mode = (getattr(env, "metadata", None) or {}).get("autoreset_mode", "NextStep")
     mode = str(getattr(mode, "value", mode))
     if mode not in ("NextStep", "SameStep", "Disabled"):
-        raise ValueError(f"the autoreset mode of the batched environment is {mode}, and not NextStep, SameStep or Disabled.")
+        raise ValueError(f"the autoreset mode of the batched environment is {mode}, and not NextStep, SameStep or "
+                         "Disabled.")
     return mode
 
 
@@ -402,9 +410,15 @@ def _number(error: BaseException) -> int | None:
     frames = [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)]
     for here, inner in zip(frames, [*frames[1:], None]):
         vector, i = here.get("self"), here.get("i")
-        if isinstance(vector, SyncVectorEnv) and isinstance(i, int) and (inner is None or inner.get("self") is vector.envs[i]):
-            return i
+        if isinstance(vector, SyncVectorEnv) and isinstance(i, int):
+            if inner is None or inner.get("self") is vector.envs[i]:
+                return i
     return None
+
+
+def _beside(index: np.ndarray, values: Any) -> Any:
+    """An index for values that are arrays or, on whatever device, tensors."""
+    return torch.from_numpy(index).to(values.device) if isinstance(values, Tensor) else index
 
 
 def _numpy(values: Any) -> np.ndarray:

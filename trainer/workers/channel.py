@@ -1,7 +1,7 @@
 """Messages between the learner and an environment worker over one Unix socket, and memory both of them see.
 
-Observations never travel here: they lie in shared memory. The socket carries environment numbers, and, rarely, a pickled
-message. When either side dies the kernel closes its end and the other side reads end-of-file at once.
+Observations never travel here: they lie in shared memory. The socket carries environment numbers, and, rarely, a
+pickled message. When either side dies the kernel closes its end and the other side reads end-of-file at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 
 HEADER = struct.Struct("<cI")  # tag, payload bytes
-STEP = b"s"  # payload: uint16 environment numbers, local to the worker: "step these" one way, "these are done" the other
+STEP = b"s"  # payload: the worker's own numbers of environments, uint16; one way "step these", back "these are done"
 MESSAGE = b"m"  # payload: pickle
 
 
@@ -40,8 +40,8 @@ class Channel:
 
     def limit_sends(self, seconds: float) -> None:
         """From now on `send` raises Full when the other side leaves no room for so long."""
-        whole = int(seconds)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", whole, int((seconds - whole) * 1e6)))
+        limit = struct.pack("@ll", int(seconds), int(seconds % 1 * 1e6))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
     def send(self, tag: bytes, payload: bytes) -> None:
         try:
@@ -122,6 +122,7 @@ def _anonymous_file(size: int) -> int:
             else:
                 os.ftruncate(file.fileno(), max(size, 1))
         except OSError as error:
-            raise OSError(f"{size / 2**20:.0f} MiB of shared memory are not to be had in {directory or 'the temporary folder'} "
-                          f"({error.strerror}): lower collect.num_envs or the image size, or enlarge /dev/shm.") from error
+            raise OSError(f"{size / 2**20:.0f} MiB of shared memory are not to be had in "
+                          f"{directory or 'the temporary folder'} ({error.strerror}): lower collect.num_envs or the "
+                          "image size, or enlarge /dev/shm.") from error
         return os.dup(file.fileno())

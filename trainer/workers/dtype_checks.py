@@ -1,4 +1,4 @@
-"""Whether the engine, which keeps bytes as bytes and all other observations in single precision, keeps what an environment shows."""
+"""Whether an observation stays what it is in the engine, which keeps bytes as bytes and all others as float32."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def may_change(kind: np.dtype | None) -> bool:
 
 
 def changed(name: str, kind: np.dtype | None, value: Any) -> str | None:
-    """Why `value`, of the observation `name` of a space of this type, would not be what the policy gets; None if it would."""
+    """Why `value` of an observation `name`, whose space has this type, would change for the policy; None if not."""
     if kind == np.uint8 and getattr(value, "dtype", None) != np.uint8:
         value = np.asarray(value)
         with np.errstate(invalid="ignore"):
             wrong = value.astype(np.uint8) != value
         if wrong.any():
-            return (f"observation '{name}' has the value {value[wrong].flat[0]}, its space says uint8: whole numbers from 0 to 255; give "
-                    "the space the type and bounds of what is shown.")
+            return (f"observation '{name}' has the value {value[wrong].flat[0]}, its space says uint8: whole numbers "
+                    "from 0 to 255; give the space the type and bounds of what is shown.")
     if kind in _WIDE and (most := np.abs(np.asarray(value, np.float64)).max(initial=0)) > LARGEST_WHOLE:
-        return (f"observation '{name}' has the whole number {most:.0f}; the engine computes in single precision, which rounds those above "
-                f"{LARGEST_WHOLE:,}: scale it.")
+        return (f"observation '{name}' has the whole number {most:.0f}; the engine computes in single precision, which "
+                f"rounds those above {LARGEST_WHOLE:,}: scale it.")
     return None
 
 
 def cast(name: str, kind: np.dtype, value: Any) -> str | None:
-    """Why `value`, of an inner part of an observation, would be changed by giving it the type of its space, as becoming part of a vector
-    does; None if it would not, but for the rounding of fractions."""
+    """Why `value`, of an inner part of an observation, would be changed by giving it the type of its space, as becoming
+    part of a vector does; None if it would not, but for the rounding of fractions."""
     given = np.asarray(value)
     if given.dtype == kind or np.issubdtype(kind, np.floating):
         return None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import pickle
 import selectors
+import socket
 import sys
 import threading
 import time
@@ -19,12 +21,40 @@ from trainer.config import CollectConfig
 from trainer.errors import WorkerError
 from trainer.policy import observation_shapes
 from trainer.spaces import choices, flat_space, layout, stored_as
-from trainer.workers.channel import MESSAGE, STEP, Closed, Full, SharedArrays
+from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
 from trainer.workers.plugins import load_plugins, registered
-from trainer.workers.worker import DOING, START_TIMEOUT_S, Setup, WorkerProcess
+from trainer.workers.worker import DOING, START_TIMEOUT_S, Setup, end_child, how_ended, is_stopped, start_child
 
 LOOK_EVERY_S = 1.0  # for workers that hang
 GRACE_S = 3.0  # for all workers together to close their environments and leave
+
+_log = logging.getLogger(__name__)
+
+
+class WorkerProcess:
+    """The learner's handle of one worker."""
+
+    def __init__(self, index: int, setup: Setup):
+        self.index, self.setup = index, setup
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = start_child("trainer.workers.worker", theirs)
+        self.channel = Channel(ours)
+        self.channel.limit_sends(START_TIMEOUT_S)
+        try:
+            self.channel.send(MESSAGE, pickle.dumps(setup))
+        except (Closed, Full):  # it died or stopped at once: the first read tells how
+            pass
+
+    @property
+    def name(self) -> str:
+        last = self.setup.first_env + self.setup.num_envs - 1
+        return f"environment worker {self.index} (environments {self.setup.first_env}-{last}, pid {self.process.pid})"
+
+    def kill(self, grace_s: float) -> None:
+        """Wait for the process to end, `grace_s` at most; then end it."""
+        if not end_child(self.process, grace_s):
+            _log.warning("%s does not end although it was killed: it waits for a device or a network file.", self.name)
 
 
 class Environments:
@@ -68,15 +98,15 @@ class Environments:
         try:
             blob = cloudpickle.dumps(make_env)
         except Exception as error:
-            raise ValueError(f"make_env cannot be sent to the worker processes ({error}): let it make what it needs when it is "
-                             "called.") from error
+            raise ValueError(f"make_env cannot be sent to the worker processes ({error}): let it make what it needs "
+                             "when it is called.") from error
         load_plugins()
         specs = tuple(registered())
         shares = np.array_split(np.arange(self.config.num_envs), count)
         for i, share in enumerate(shares):
             mine = replay[share[0] : share[-1] + 1]
-            worker = WorkerProcess(
-                i, Setup(blob, int(share[0]), len(share), seed, [p for p in sys.path], seed_episodes, mine, specs, offset))
+            setup = Setup(blob, int(share[0]), len(share), seed, list(sys.path), seed_episodes, mine, specs, offset)
+            worker = WorkerProcess(i, setup)
             self.workers.append(worker)
             self._selector.register(worker.channel, selectors.EVENT_READ, worker)
         self.worker_of = np.concatenate([np.full(len(s), i) for i, s in enumerate(shares)])
@@ -103,7 +133,7 @@ class Environments:
                     spaces[worker.index], self.made_from = message[1:]
             if time.monotonic() > deadline:
                 slow = next(w for w in self.workers if w.index not in spaces)
-                why = ": it was stopped by a signal" if slow.stopped else ""
+                why = ": it was stopped by a signal" if is_stopped(slow.process) else ""
                 raise WorkerError(f"{slow.name} did not start within {START_TIMEOUT_S:.0f} s{why}.")
         if len({layout(*pair) for pair in spaces.values()}) > 1:
             raise ValueError("make_env gave environments of different spaces; all have to have the same.")
@@ -146,7 +176,7 @@ class Environments:
             self._silent_s[worker.index] = self._looked_at - now  # it is waited for from now on
         self._owed[worker.index] += len(local)
         try:
-            worker.step(local)
+            worker.channel.send(STEP, local.tobytes())
         except Full:
             self._raise_hang(worker, self.config.step_timeout_s)
         except Closed:
@@ -174,9 +204,9 @@ class Environments:
             self._look(now)
 
     def _look(self, now: float) -> None:
-        """Raise WorkerError if a worker that owes a step has said nothing for too long. A worker with much to do may be slow
-        with each of its environments, but says when one is done. Time in which nobody listened, because the learner learned
-        or was stopped with its workers, counts as a quarter of the limit at most."""
+        """Raise WorkerError if a worker that owes a step has said nothing for too long. A worker with much to do may be
+        slow with each of its environments, but says when one is done. Time in which nobody listened, because the
+        learner learned or was stopped with its workers, counts as a quarter of the limit at most."""
         for worker in self.workers:
             if worker.process.poll() is not None:  # a child of its own may hold the socket open
                 self._raise_death(worker)
@@ -193,7 +223,7 @@ class Environments:
         if e is None:  # it has not even begun
             mine = np.flatnonzero((self.worker_of == worker.index) & self.under_way)
             e, doing = int(mine[self.asked_at[mine].argmin()]), "step"
-        why = "it was stopped by a signal, and " if worker.stopped else ""
+        why = "it was stopped by a signal, and " if is_stopped(worker.process) else ""
         raise WorkerError(f"{worker.name} hangs: {why}environment {e} has not finished its {doing} for {seconds:.0f} s "
                           f"(collect.step_timeout_s={self.config.step_timeout_s:g}).")
 
@@ -234,7 +264,7 @@ class Environments:
                     raise WorkerError(_failure_text(worker, message))
         except Closed:
             pass
-        death = worker.death()
+        death = how_ended(worker.process)
         e, doing = self._occupied(worker)
         raise WorkerError(f"{worker.name} {death}{'' if e is None else f' during a {doing} of environment {e}'}.")
 
@@ -247,7 +277,7 @@ class Environments:
     def close(self) -> None:
         """Stop all workers; none outlives this call."""
         for worker in self.workers:
-            worker.stop()
+            worker.channel.sock.close()  # end-of-file: the worker leaves after the step it is in
         deadline = time.monotonic() + GRACE_S
         for worker in self.workers:
             worker.kill(deadline - time.monotonic())

@@ -1,4 +1,5 @@
-"""The process of evaluations (trainer/evaluation.py): it makes an environment, and plays in it each policy that it is sent."""
+"""The process of evaluations (trainer/evaluation.py): it makes an environment, and plays each policy that it is
+sent."""
 
 from __future__ import annotations
 
@@ -28,9 +29,10 @@ GIVE = "give train(eval_env=) a function that makes one single environment of th
 
 def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None = None,
              does: Callable[[str], None] = lambda what: None) -> dict[str, float]:
-    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and the figures in `info["metrics"]` of their ends,
-    each over the episodes that give it as a finite number. film: gets the first episode. does: is called with what begins, as
-    "a step". RuntimeError for an episode that does not end, and for a reward that is not finite."""
+    """Means over episodes with seeds `seed`, `seed` + 1 ...: return, length, and the figures in `info["metrics"]` of
+    their ends, each over the episodes that give it as a finite number. film: gets the first episode. does: is called
+    with what begins, as "a step". RuntimeError for an episode that does not end, and for a reward that is not
+    finite."""
     told: list[dict[str, float]] = []
     for number in range(episodes):
         does("a reset")
@@ -43,7 +45,8 @@ def evaluate(player: Any, env: Any, episodes: int, seed: int, film: Film | None 
             observation, reward, terminated, truncated, info = env.step(player.act(observation))
             total, length, over = total + float(reward), length + 1, bool(terminated or truncated)
             if not math.isfinite(total):
-                raise RuntimeError(f"the reward of step {length} of an episode is {reward}, or the return is not finite with it.")
+                raise RuntimeError(f"the reward of step {length} of an episode is {reward}, or the return is not "
+                                   "finite with it.")
             if length >= MOST_STEPS and not over:
                 raise RuntimeError(f"an episode has not ended after {MOST_STEPS:,} steps: {GIVE}, with a time limit.")
         if film:

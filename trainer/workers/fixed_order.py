@@ -1,7 +1,7 @@
-"""One order of answering environments, whatever their speed, and what it takes to come back to the same place after a restart.
+"""A fixed order of answering environments, whatever their speed, that a run can come back to after a restart.
 
-For `deterministic=true`. Environments cannot be saved, but with a seed for every episode each one can be brought back to where
-it was: begin its episode again, and repeat the actions taken since.
+For `deterministic=true`. Environments cannot be saved, but with a seed for every episode each one can be brought back
+to where it was: begin its episode again, and repeat the actions taken since.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Environments in the process that learns (collect.num_workers=0) that leave the interpreter: an error of theirs, not the end of it.
+"""Environments in the learning process (collect.num_workers=0) that leave the interpreter: an error, not the run's end.
 
-`sys.exit`, an interrupt that nobody has sent, or `os._exit` would end a run as if all were well. A signal still ends it.
+`sys.exit`, a faked interrupt or `os._exit` would end a run as if all were well. A signal still ends it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which environment ids the processes of a run know: those of installed packages, and whatever the training script registered."""
+"""Environment ids that the processes of a run know: of installed packages, and of the training script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib import metadata
 __all__ = ["load_plugins", "register", "registered"]
 
 GROUP = "gymnasium.envs"  # of entry points; Gymnasium 1.0 and newer do not load it themselves
-_COMPLETE = ("__root__", "__internal__")  # names of entry points that register complete ids; others are the namespace of theirs
+_COMPLETE = ("__root__", "__internal__")  # entry points that register complete ids; others are named as their namespace
 
 
 @cache
@@ -32,8 +32,8 @@ def load_plugins() -> None:
 
 
 def registered() -> list[bytes]:
-    """What this process has registered beside Gymnasium's own environments: specs for `register` in another process. One that
-    cannot be pickled is left out.
+    """What this process has registered beside Gymnasium's own environments: specs for `register` in another process.
+    One that cannot be pickled is left out.
     """
     import cloudpickle
     import gymnasium

@@ -1,12 +1,12 @@
 """Environment workers: processes that step several environments each.
 
-A worker is a plain child process (`python -m trainer.workers.worker`), so a script that trains needs no `if __name__` guard, no
-named semaphore or shared memory exists that could leak, and torch is not loaded. What passes:
+A worker is a plain child process (`python -m trainer.workers.worker`), so a script that trains needs no `if __name__`
+guard, no named semaphore or shared memory exists that could leak, and torch is not loaded. What passes:
 
-    learner -> worker   set-up (pickled: environment factory, seeds), then the shared memory, then "step these environments"
+    learner -> worker   set-up (pickled: environment factory, seeds), then the shared memory, then "step these"
     worker -> learner   the spaces, then "these environments are done", "this episode ended" or "this failed: traceback"
 
-Each environment has one slot in the shared memory; it has at most one step under way, so the slot is never in use twice.
+Each environment has one slot in the shared memory and at most one step under way: no slot is in use twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
-import logging
 import os
 import pickle
 import signal
@@ -34,10 +33,10 @@ import numpy as np
 
 from trainer.faults.signals import STOPPING, signal_name
 from trainer.logs import screen
-from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, Full, SharedArrays
+from trainer.workers.channel import MESSAGE, STEP, Channel, Closed, SharedArrays
 from trainer.workers.dtype_checks import changed, is_flag, may_change
 
-COLLECT_EVERY = 20_000  # new containers, between two searches for garbage in cycles; Python's own 700 cost 4 % of a worker
+COLLECT_EVERY = 20_000  # new containers between two searches for cycles; Python's own 700 cost 4 % of a worker
 NOTIFY_EVERY_S = 0.002  # steps faster than this are announced together: every message wakes the learner
 START_TIMEOUT_S = 300.0  # to start the process and to construct its environments
 KILLED_WITHIN_S = 10.0  # what the system may take to end a process that it was told to kill
@@ -46,8 +45,6 @@ REPLAYED = pickle.dumps(("replayed",))  # a sign of life
 DOING = ("", "step", "reset")  # what the shared field `doing` says that a worker does with an environment
 STEP_GIVES = "; Gymnasium's gives (observation, reward, terminated, truncated, info), the old Gym's another."
 RESET_GIVES = "; Gymnasium's gives (observation, info), the old Gym's an observation alone."
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,64 +58,22 @@ class Setup:
     sys_path: list[str]
     seed_episodes: bool = False  # every episode has its own seed, so that it can be played again (deterministic=true)
     replay: tuple = ()  # per environment: number of its episode, actions (L, ...) that it has taken in it
-    specs: tuple[bytes, ...] = ()  # of the environments that the learner's process has registered (`trainer.workers.plugins`)
+    specs: tuple[bytes, ...] = ()  # of environments that the learner's process has registered
     offset: int = 0  # number of this rank's first environment among those of all ranks: no two have the same seed
-
-
-class WorkerProcess:
-    """The learner's handle of one worker."""
-
-    def __init__(self, index: int, setup: Setup):
-        self.index, self.setup = index, setup
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = start_child("trainer.workers.worker", theirs)
-        self.channel = Channel(ours)
-        self.channel.limit_sends(START_TIMEOUT_S)
-        try:
-            self.channel.send(MESSAGE, pickle.dumps(setup))
-        except (Closed, Full):  # it died or stopped at once: the first read tells how
-            pass
-
-    @property
-    def name(self) -> str:
-        last = self.setup.first_env + self.setup.num_envs - 1
-        return f"environment worker {self.index} (environments {self.setup.first_env}-{last}, pid {self.process.pid})"
-
-    def step(self, local_envs: np.ndarray) -> None:
-        """Ask for steps of environments, numbered from this worker's first, <u2 (B,)."""
-        self.channel.send(STEP, local_envs.tobytes())
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a signal holds the process."""
-        return is_stopped(self.process)
-
-    def death(self) -> str:
-        """How a worker whose socket closed has ended, in words."""
-        return how_ended(self.process)
-
-    def stop(self) -> None:
-        """End the process; safe to call twice."""
-        self.channel.sock.close()  # end-of-file: the worker leaves after the step it is in
-
-    def kill(self, grace_s: float = 1.0) -> None:
-        """Wait for the process to end, `grace_s` at most; then end it."""
-        if not end_child(self.process, grace_s):
-            log.warning("%s does not end although it was killed: it waits for a device or a network file.", self.name)
 
 
 def start_child(module: str, theirs: socket.socket) -> subprocess.Popen:
     """Start `python -m module <file descriptor of its socket> <our process id>`, with our modules and one thread.
 
-    -P: a file trainer.py or eval.py in the folder where the user stands is not ours. It leads a process group: Ctrl-C does not
-    reach it, and what it starts ends with it. Signals wait until it can leave them to us.
+    -P: a file trainer.py or eval.py in the folder where the user stands is not ours. It leads a process group: Ctrl-C
+    does not reach it, and what it starts ends with it. Signals wait until it can leave them to us.
     """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     paths = {"PYTHONPATH": os.pathsep.join(str(p) or os.getcwd() for p in sys.path)}
+    command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())]
     with signals_held():
-        return subprocess.Popen([sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())], process_group=0,
-                                pass_fds=[theirs.fileno()], env=os.environ | threads | paths, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(command, process_group=0, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                                env=os.environ | threads | paths)
 
 
 def is_stopped(process: subprocess.Popen) -> bool:
@@ -140,8 +95,8 @@ def how_ended(process: subprocess.Popen) -> str:
 
 
 def end_child(process: subprocess.Popen, grace_s: float = 0.0) -> bool:
-    """End a child of `start_child`, and whatever its environments have started, after `grace_s` in which it may end by itself;
-    False if the system does not do it in time. Safe to call twice."""
+    """End a child of `start_child`, and whatever its environments have started, after `grace_s` in which it may end by
+    itself; False if the system does not do it in time. Safe to call twice."""
     try:
         process.wait(timeout=max(0.0, grace_s))
     except subprocess.TimeoutExpired:
@@ -161,8 +116,8 @@ def end_child(process: subprocess.Popen, grace_s: float = 0.0) -> bool:
 def signals_held() -> Iterator[None]:
     """Signals that ask for the end wait until the end; children that start meanwhile hold them too.
 
-    Their handlers wait as well: a thread that does not hold them, as numeric libraries have, may be given a signal, and Python
-    would call its handler here, in the middle. SIGINT, whose handler raises, gets its own back last.
+    Their handlers wait as well: a thread that does not hold them, as numeric libraries have, may be given a signal, and
+    Python would call its handler here, in the middle. SIGINT, whose handler raises, gets its own back last.
     """
     came: list[int] = []
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
@@ -183,7 +138,7 @@ def signals_held() -> Iterator[None]:
 
 
 def begin_child(parent: int) -> None:
-    """The first act of a child: leave it to the parent when to stop, but do not outlive it; and do not end with the screen."""
+    """The first act of a child: leave signals to the parent, do not outlive it, and do not end with the screen."""
     sys.stdout, sys.stderr = screen.safe(sys.stdout), screen.safe(sys.stderr)
     for signum in STOPPING:
         signal.signal(signum, lambda *_: None)  # not SIG_IGN, which programs that an environment starts would inherit
@@ -226,8 +181,8 @@ def main() -> None:
 
 
 def in_words(error: BaseException) -> str:
-    """The traceback of an error that is being handled; of one with a true `in_plain_words`, such as a mistake in a file that an
-    environment reads, its message.
+    """The traceback of an error that is being handled; of one with a true `in_plain_words`, such as a mistake in a file
+    that an environment reads, its message.
     """
     return str(error) if getattr(error, "in_plain_words", False) else traceback.format_exc()
 
@@ -254,7 +209,7 @@ class Worker:
         self.envs = [_made(make_env) for _ in range(setup.num_envs)]
         if len({id(getattr(env, "unwrapped", env)) for env in self.envs}) < setup.num_envs:
             raise Refused("make_env gave the same environment twice; it has to make a new one whenever it is called.")
-        from trainer.spaces import as_action, flat_space, flattener, layout  # Gymnasium is there already: an environment needs it
+        from trainer.spaces import as_action, flat_space, flattener, layout  # an environment has imported Gymnasium
 
         try:
             layouts = {layout(env.observation_space, env.action_space) for env in self.envs}
@@ -282,8 +237,8 @@ class Worker:
         self.episodes = [episode for episode, _ in setup.replay] or [0] * setup.num_envs
 
     def run(self) -> None:
-        """Until the learner closes the socket. Whatever an environment does wrong, leaving the interpreter included, ends this
-        in an EnvironmentFailure that names it."""
+        """Until the learner closes the socket. Whatever an environment does wrong, leaving the interpreter included,
+        ends this in an EnvironmentFailure that names it."""
         try:
             self._run()
         except (Closed, EnvironmentFailure):
@@ -387,7 +342,8 @@ class Worker:
                 raise EnvironmentFailure(self._where(), f"the observation has no '{k}', which its space has.")
             value, shape = values[k], array.shape[1:]
             if (value.shape if type(value) is np.ndarray else np.shape(value)) != shape:
-                raise EnvironmentFailure(self._where(), f"observation '{k}' has shape {np.shape(value)}, its space says {shape}.")
+                raise EnvironmentFailure(self._where(), f"observation '{k}' has shape {np.shape(value)}, its space "
+                                                        f"says {shape}.")
             if k in self.delicate and (problem := changed(k, self.delicate[k], value)):
                 raise EnvironmentFailure(self._where(), problem)
             array[e] = value
@@ -404,15 +360,15 @@ def _made(make_env: Callable[[], Any]) -> Any:
     """An environment. Refused for something else."""
     env = make_env()
     if hasattr(env, "single_observation_space"):
-        raise Refused(f"make_env gave {env}, several environments in one: collect.num_workers=0 steps them in the process "
-                      "that learns.")
+        raise Refused(f"make_env gave {env}, several environments in one: collect.num_workers=0 steps them in the "
+                      "process that learns.")
     if not all(hasattr(env, name) for name in ("observation_space", "action_space", "reset", "step")):
         raise Refused(f"make_env gave {env!r}, which is no Gymnasium environment.")
     return env
 
 
 def _made_from(env: Any) -> dict[str, Any] | None:
-    """What `gymnasium.make` made an environment from: `id` and `kwargs`, as plain values; None where it did not, or they are none."""
+    """The `id` and `kwargs` that `gymnasium.make` was given, as plain values; None without them."""
     spec = getattr(env, "spec", None)
     try:
         return json.loads(json.dumps({"id": spec.id, "kwargs": spec.kwargs}, default=_as_plain))

@@ -1,4 +1,5 @@
-"""Damaged but loadable checkpoints: one sentence that names the file and what is wrong, and never more memory than the file has."""
+"""Damaged but loadable checkpoints: one sentence that names the file and what is wrong, and never more memory than the
+file has."""
 
 from __future__ import annotations
 
@@ -12,23 +13,21 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainer.toys import QUICK, Pointer
-from trainer import CollectConfig, Player, PolicyConfig, TrainConfig, load_checkpoint, load_policy, train
+from tests.trainer.toys import Pointer, small
+from trainer import Player, load_checkpoint, load_policy, train
 from trainer.checkpoint import CheckpointError, space_to_plain
 
-SMALL: dict[str, Any] = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=8, body_layers=1),
-                             collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
-EXACT = SMALL | {"deterministic": True, "collect": CollectConfig(num_envs=2, num_workers=1, rollout_steps=16, min_batch=2)}
+EXACT: dict[str, Any] = {"deterministic": True, "min_batch": 2}
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory) -> Path:
-    return train(Pointer, TrainConfig(steps=64, **SMALL), tmp_path_factory.mktemp("good")).checkpoint
+    return train(Pointer, small(64), tmp_path_factory.mktemp("good")).checkpoint
 
 
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory) -> Path:
-    return train(Pointer, TrainConfig(steps=64, **EXACT), tmp_path_factory.mktemp("exact")).checkpoint
+    return train(Pointer, small(64, **EXACT), tmp_path_factory.mktemp("exact")).checkpoint
 
 
 def put(content: dict[str, Any], key: str, value: Any) -> None:
@@ -63,7 +62,8 @@ A_WEIGHT = "policy/value.weight"
 POLICY = {  # key -> value, and what is said of it
     "step": ("seven", "step is 'seven'"),
     "policy": ([1, 2], "policy is [1, 2]; it must be the weights"),
-    A_WEIGHT: (lambda c: torch.full_like(c["policy"]["value.weight"], np.nan), "policy.value.weight has numbers that are NaN"),
+    A_WEIGHT: (lambda c: torch.full_like(c["policy"]["value.weight"], np.nan),
+               "policy.value.weight has numbers that are NaN"),
     "policy/value.bias": (torch.zeros(1).expand(10**12), "policy.value.bias is no plain tensor"),
     "policy/mean.bias": (torch.zeros(2, dtype=torch.complex64), "policy.mean.bias is no plain tensor"),
     "policy_config": (None, "policy_config is None"),
@@ -110,12 +110,13 @@ def test_whoever_reads_a_damaged_checkpoint_is_told_what_is_wrong(good, tmp_path
     file = damaged(good, tmp_path, key, value)
     refused(lambda: load_checkpoint(file), words)
     refused(lambda: Player(file, Pointer()), words)
-    refused(lambda: train(Pointer, TrainConfig(steps=128, **SMALL), start_from=file), words)
-    refused(lambda: train(Pointer, TrainConfig(steps=128, **SMALL), resume_from=file), words)
+    refused(lambda: train(Pointer, small(128), start_from=file), words)
+    refused(lambda: train(Pointer, small(128), resume_from=file), words)
 
 
 @pytest.mark.parametrize("space, words", [
-    ({"box": [2], "low": 0, "high": 300, "dtype": "uint8"}, "action_space.high is 300; it must be a number, or numbers of shape (2,), of uint8"),
+    ({"box": [2], "low": 0, "high": 300, "dtype": "uint8"},
+     "action_space.high is 300; it must be a number, or numbers of shape (2,), of uint8"),
     ({"box": [2], "low": 0, "high": 3, "dtype": "text"}, "action_space.dtype is 'text'"),
     ({"choices": [2, 3], "start": [1]}, "action_space.start is [1]; it must be a list of 2"),
     ({"choices": [2, 3], "start": [1, "a"]}, "action_space.start is 'a'"),
@@ -137,14 +138,14 @@ def test_weights_of_other_shapes_are_told(good, tmp_path, key):
 ])
 def test_an_optimizer_of_another_policy_is_told_when_a_run_goes_on(good, tmp_path, key, value, words):
     file = damaged(good, tmp_path, key, value)
-    refused(lambda: train(Pointer, TrainConfig(steps=128, **SMALL), resume_from=file), words)
+    refused(lambda: train(Pointer, small(128), resume_from=file), words)
 
 
 def test_a_policy_without_its_training_begins_a_run_and_continues_none(good, tmp_path):
     content = {k: v for k, v in torch.load(good, weights_only=True).items() if k not in ("optimizer", "counters")}
     torch.save(content, tmp_path / "damaged.pt")
-    assert train(Pointer, TrainConfig(steps=32, **SMALL), start_from=tmp_path / "damaged.pt").steps == 32
-    refused(lambda: train(Pointer, TrainConfig(steps=128, **SMALL), resume_from=tmp_path / "damaged.pt"),
+    assert train(Pointer, small(32), start_from=tmp_path / "damaged.pt").steps == 32
+    refused(lambda: train(Pointer, small(128), resume_from=tmp_path / "damaged.pt"),
             "it holds a policy without optimizer, counters")
 
 
@@ -156,13 +157,13 @@ def test_a_policy_without_its_training_begins_a_run_and_continues_none(good, tmp
 ])
 def test_what_a_deterministic_run_goes_on_from(exact, tmp_path, key, value):
     file = damaged(exact, tmp_path, key, value)
-    refused(lambda: train(Pointer, TrainConfig(steps=128, **EXACT), resume_from=file))
+    refused(lambda: train(Pointer, small(128, **EXACT), resume_from=file))
 
 
 def test_the_settings_of_a_run_that_goes_on_are_its_own(good, tmp_path):
     """What an optimizer says of itself is not taken over: it may be nonsense, and the run has settings."""
     file = damaged(good, tmp_path, "optimizer/param_groups/0/betas", "none")
-    assert train(Pointer, TrainConfig(steps=128, **SMALL), resume_from=file).steps == 128
+    assert train(Pointer, small(128), resume_from=file).steps == 128
 
 
 def test_a_file_that_would_inflate_is_not_read(good, tmp_path):

@@ -34,16 +34,21 @@ class Steered(gym.Env):
         return self.observation_space.sample(), float(np.mean(action)), bool(self.np_random.random() < 0.1), False, {}
 
 
-NAMED = spaces.Dict(pixels=spaces.Box(0, 255, (16, 16, 3), np.uint8), state=spaces.Box(-1, 1, (3,)), previous=spaces.Box(-1, 1, (2,)),
-                    recurrent_previous=spaces.Box(-1, 1, (1,)), action=spaces.Box(-1, 1, (2,)), linear=spaces.Box(-1, 1, (2,)))
+NAMED = spaces.Dict(pixels=spaces.Box(0, 255, (16, 16, 3), np.uint8), state=spaces.Box(-1, 1, (3,)),
+                    previous=spaces.Box(-1, 1, (2,)),
+                    recurrent_previous=spaces.Box(-1, 1, (1,)), action=spaces.Box(-1, 1, (2,)),
+                    linear=spaces.Box(-1, 1, (2,)))
 KINDS = {"lstm": (Counter, PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
-         "gru and image": (lambda: Pointer(image=True), PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
+         "gru and image": (lambda: Pointer(image=True),
+                           PolicyConfig(memory="gru", lstm_layers=2, hidden_size=8, body_size=16)),
          "none, discrete": (lambda: gym.make("CartPole-v1"), PolicyConfig(lstm_layers=0, body_size=16)),
          "first option -1": (lambda: Steered(spaces.Discrete(3, start=-1)), PolicyConfig(body_size=16)),
-         "options with starts": (lambda: Steered(spaces.MultiDiscrete([[3, 4]], start=[[1, -2]])), PolicyConfig(body_size=16)),
+         "options with starts": (lambda: Steered(spaces.MultiDiscrete([[3, 4]], start=[[1, -2]])),
+                                 PolicyConfig(body_size=16)),
          "whole numbers": (lambda: Steered(spaces.Box(-3, 3, (2,), np.int32)), PolicyConfig(body_size=16)),
          "bytes": (lambda: Steered(spaces.Box(0, 255, (2,), np.uint8)), PolicyConfig(body_size=16, mean_init=7.3)),
-         "the engine's names": (lambda: Steered(spaces.Box(-1, 1, (2,)), NAMED), PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
+         "the engine's names": (lambda: Steered(spaces.Box(-1, 1, (2,)), NAMED),
+                                PolicyConfig(lstm_layers=1, hidden_size=8, body_size=16)),
          "masked": (Masked, PolicyConfig(body_size=16))}
 
 
@@ -53,7 +58,8 @@ def trained(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     make_env, policy = KINDS[request.param]
     collect = CollectConfig(num_envs=2, num_workers=0, rollout_steps=16)
-    train(make_env, TrainConfig(steps=128, policy=policy, ppo=PPOConfig(mini_batches=2), collect=collect, torch_threads=1), folder,
+    train(make_env, TrainConfig(steps=128, policy=policy, ppo=PPOConfig(mini_batches=2), collect=collect,
+                                torch_threads=1), folder,
           progress=False)
     return folder, make_env
 
@@ -65,10 +71,12 @@ def worst_difference(trained, act_of, keys) -> float:
     for episode in range(3):
         obs, _ = env.reset(seed=episode)
         player.reset()
-        state, previous = np.zeros((1, player.policy.state_size), np.float32), np.zeros((1, player.policy.action_size), np.float32)
+        sizes = player.policy.state_size, player.policy.action_size
+        state, previous = (np.zeros((1, size), np.float32) for size in sizes)
         for _ in range(10):
             values = obs if isinstance(obs, dict) else {"obs": obs}
-            action, state, previous = act_of({k: np.asarray(values[k], np.float32)[None] for k in keys}, state, previous)
+            action, state, previous = act_of({k: np.asarray(values[k], np.float32)[None] for k in keys}, state,
+                                             previous)
             expected = player.act(obs)
             worst = max(worst, float(np.abs(np.asarray(expected) - action.reshape(np.shape(expected))).max()))
             obs, _, over, cut, _ = env.step(expected)
@@ -77,7 +85,12 @@ def worst_difference(trained, act_of, keys) -> float:
     return worst
 
 
-@pytest.mark.parametrize("format", ["onnx", "torch"])
+ONNX = ("lstm", "gru and image", "options with starts", "bytes", "the engine's names")
+TORCH = ("lstm", "none, discrete", "first option -1", "whole numbers", "masked")
+
+
+@pytest.mark.parametrize("trained, format", [*((kind, "onnx") for kind in ONNX), *((kind, "torch") for kind in TORCH)],
+                         indirect=["trained"])
 def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
     """In another runtime."""
     if format == "onnx":
@@ -101,7 +114,8 @@ def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
 @pytest.mark.parametrize("trained", ["the engine's names"], indirect=True)
 def test_an_observation_keeps_a_name_that_the_engine_has_too(trained):
     step = Step(load_policy(load_checkpoint(trained[0])))
-    assert step.names() == [*step.keys, "recurrent_state", "recurrent_recurrent_previous"] and set(step.keys) == set(NAMED)
+    assert step.names() == [*step.keys, "recurrent_state",
+                            "recurrent_recurrent_previous"] and set(step.keys) == set(NAMED)
     assert step.outputs() == ["recurrent_action", "next_state", "next_previous"]
 
 
@@ -114,8 +128,10 @@ def test_the_command_writes_a_file_and_says_mistakes_in_a_sentence(trained, tmp_
 
     assert command(f"checkpoint={trained[0]}", "format=torch", "out=policy.pt2") == 0
     assert (tmp_path / "policy.pt2").stat().st_size > 1000 and "one step of the policy" in capsys.readouterr().out
-    for words, told in ((["format=torch"], "which policy?"), ([f"checkpoint={trained[0]}", "out=nowhere/x.onnx"], "its folder is not there"),
-                        (["checkpoint=nothing"], "no checkpoint at nothing"), (["checkpoint=x", "format=pdf"], "format=pdf is not allowed")):
+    for words, told in ((["format=torch"], "which policy?"),
+                        ([f"checkpoint={trained[0]}", "out=nowhere/x.onnx"], "its folder is not there"),
+                        (["checkpoint=nothing"], "no checkpoint at nothing"),
+                        (["checkpoint=x", "format=pdf"], "format=pdf is not allowed")):
         assert command(*words) == 2 and told in capsys.readouterr().err
     assert [path.name for path in Path(tmp_path).iterdir()] == ["policy.pt2"]
 
@@ -144,4 +160,5 @@ def test_an_export_that_cannot_be_written_leaves_what_was_there(trained, tmp_pat
         with monkeypatch.context() as patched:
             patched.setattr(Path, "write_bytes", full)
             assert f"out={before} cannot be written: No space left on device." in refused(before, f"format={format_}")
-        assert before.read_bytes() == b"before" and {path.name for path in tmp_path.iterdir()} == {"step_1.pt", "pipe.pt2", "policy.pt2"}
+        assert before.read_bytes() == b"before"
+        assert {path.name for path in tmp_path.iterdir()} == {"step_1.pt", "pipe.pt2", "policy.pt2"}

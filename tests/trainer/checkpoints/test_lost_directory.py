@@ -33,7 +33,8 @@ def blocked(run: Path) -> None:
 @pytest.mark.parametrize("mode", ["ver", "ver+overlap", "deterministic"])
 def test_a_removed_directory_is_told_once_and_holds_all_steps_at_the_end(mode, tmp_path, caplog):
     run = tmp_path / "a/run"
-    result = train(Pointer, config(mode, 128 * 6), run, progress=False, callbacks=[AtThird(lambda: shutil.rmtree(run.parent))])
+    result = train(Pointer, config(mode, 128 * 6), run, progress=False,
+                   callbacks=[AtThird(lambda: shutil.rmtree(run.parent))])
     assert result.unsaved_steps == 0 and load_checkpoint(run)["step"] == result.steps == 128 * 6
     assert caplog.text.count("removed or renamed by somebody") == 1 and "a new checkpoint is written" in caplog.text
 
@@ -42,7 +43,8 @@ def test_steps_of_a_directory_that_cannot_be_made_anew_are_not_called_saved(tmp_
     run = tmp_path / "a/run"
     result = train(Pointer, config("ver", 128 * 6), run, progress=False, callbacks=[AtThird(lambda: blocked(run))])
     assert result.checkpoint is None and result.unsaved_steps == result.steps == 128 * 6
-    assert caplog.text.count("nothing can be written there now (Not a directory)") == 1 and "is intact" not in caplog.text
+    assert caplog.text.count("nothing can be written there now (Not a directory)") == 1
+    assert "is intact" not in caplog.text
 
 
 def test_checkpoints_that_are_removed_are_written_again(tmp_path, caplog):

@@ -1,4 +1,5 @@
-"""Tests that compare what a process holds before a training and after it must not count what a GPU's libraries load once."""
+"""Tests that compare what a process holds before a training and after it must not count what a GPU's libraries load
+once."""
 
 import pytest
 import torch

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -16,7 +14,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 
-from tests.trainer.toys import QUICK, Pointer
+from tests.trainer.toys import QUICK, Faulty
 from tests.waiting import until
 from trainer import CollectConfig, PolicyConfig, TrainConfig
 from trainer.checkpoint import list_checkpoints
@@ -26,69 +24,23 @@ MODES = ("ver", "nover", "ddppo", "hts", "ver+overlap", "ver+two", "deterministi
 
 def config(mode: str = "ver", steps: int = 10**8, **collect) -> TrainConfig:
     """A small run in one of MODES."""
-    settings = dict(mode="ver" if mode == "deterministic" else mode.split("+")[0], overlap=mode in ("hts", "ver+overlap"),
+    settings = dict(mode="ver" if mode == "deterministic" else mode.split("+")[0],
+                    overlap=mode in ("hts", "ver+overlap"),
                     num_envs=8, num_workers=2, rollout_steps=16, inference_workers=2 if mode == "ver+two" else 1)
     return TrainConfig(steps=steps, torch_threads=1, checkpoint_every_s=1e-6, deterministic=mode == "deterministic",
                        policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16), ppo=QUICK,
                        collect=CollectConfig(**settings | collect))
 
 
-class Odd(Pointer):
+class Odd(Faulty):
     """The third environment of each worker goes wrong at its 30th step; the others are in order."""
 
     made = 0
 
     def __init__(self, fault: str):
-        super().__init__()
+        super().__init__(fault, at=30)
         Odd.made += 1
-        self.fault, self.bad, self.count = fault, Odd.made == 3, 0
-
-    def reset(self, *, seed=None, options=None):
-        obs, info = super().reset(seed=seed)
-        if self.bad and self.count >= 30 and self.fault == "reset hangs":
-            threading.Event().wait()  # an environment that hangs
-        if self.bad and self.count >= 30 and self.fault == "reset is NaN":
-            obs = {"goal": np.array([np.nan, 0], np.float32)}
-        if self.bad and self.fault == "first reset raises":
-            raise OSError("the front door is locked")
-        return obs, info
-
-    def step(self, action):
-        self.count += 1
-        obs, reward, terminated, truncated, info = super().step(action)
-        if not self.bad or self.count < 30:
-            return obs, reward, terminated, truncated, info
-        if self.fault == "raises":
-            raise ZeroDivisionError("the drawer fell out")
-        if self.fault == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self.fault == "leaves":
-            sys.exit("goodbye")
-        if self.fault == "os exit":
-            os._exit(7)
-        if self.fault == "hangs":
-            threading.Event().wait()  # an environment that hangs
-        if self.fault == "key missing":
-            obs = {"target": obs["goal"]}
-        if self.fault == "text":
-            obs = {"goal": ["left", "right"]}
-        if self.fault == "four values":
-            return obs, reward, terminated, info
-        if self.fault == "NaN":
-            obs = {"goal": np.array([0, np.nan], np.float32)}
-        if self.fault == "shape":
-            obs = {"goal": np.zeros((2, 1), np.float32)}
-        if self.fault == "NaN reward":
-            reward = float("nan")
-        if self.fault == "array reward":
-            reward = np.zeros(2)
-        if self.fault == "infinite reward":
-            reward = float("inf")
-        if self.fault == "final NaN":
-            truncated, obs = True, {"goal": np.full(2, np.nan, np.float32)}
-        if self.fault == "final shape":
-            truncated, obs = True, {"goal": np.zeros(3, np.float32)}
-        return obs, reward, terminated, truncated, info
+        self.bad = Odd.made == 3
 
 
 class Stalling(gym.Wrapper):
@@ -136,7 +88,8 @@ def steps_counted(directory: Path) -> int:
 
 def workers(of: int | None = None) -> list[int]:
     """Process ids of a process's environment workers, by default this one's; zombies included."""
-    out = subprocess.run(["pgrep", "-P", str(of or os.getpid()), "-f", "trainer.workers.worker"], capture_output=True, text=True).stdout
+    out = subprocess.run(["pgrep", "-P", str(of or os.getpid()), "-f", "trainer.workers.worker"], capture_output=True,
+                         text=True).stdout
     return [int(pid) for pid in out.split()]
 
 
@@ -167,7 +120,8 @@ def when_saved(directory: Path, act: Callable[[], None], updates: int = 2) -> th
     before = {p.name for p in list_checkpoints(directory / "checkpoints")}
 
     def wait() -> None:
-        until(lambda: len({p.name for p in list_checkpoints(directory / "checkpoints")} - before) >= updates, f"{updates} checkpoints")
+        until(lambda: len({p.name for p in list_checkpoints(directory / "checkpoints")} - before) >= updates,
+              f"{updates} checkpoints")
         act()
 
     thread = threading.Thread(target=wait, daemon=True)

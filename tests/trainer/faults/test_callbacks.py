@@ -13,12 +13,14 @@ from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig, load_ch
 from trainer.callbacks import MOMENTS, Callback
 from trainer.logs.logger import read_jsonl
 
-MODES = [dict(mode="ver"), dict(mode="nover"), dict(mode="ddppo"), dict(mode="hts", overlap=True), dict(mode="ver", overlap=True)]
+MODES = [dict(mode="ver"), dict(mode="nover"), dict(mode="ddppo"), dict(mode="hts", overlap=True),
+         dict(mode="ver", overlap=True)]
 
 
 def config(steps: int = 10**9, collect: dict = MODES[0], **settings) -> TrainConfig:
     return TrainConfig(steps=steps, log_every_s=1e-9, checkpoint_every_s=1e-9, torch_threads=1,
-                       policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, normalize_observations=False),
+                       policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16,
+                                           normalize_observations=False),
                        ppo=PPOConfig(epochs=1, mini_batches=2),
                        collect=CollectConfig(num_envs=4, num_workers=2, rollout_steps=8, **collect), **settings)
 
@@ -48,10 +50,12 @@ def test_each_moment_shows_the_run(tmp_path):
         assert all(state.policy is result.policy for state, _ in of.values())
         assert not torch.equal(of["after_collect"][1], of["after_update"][1]), "learned in between"
         collected, learned, logged, saved = (state.metrics for state, _ in of.values())
-        assert collected["collect/steps"] == 32 and collected["time/collect_s"] > 0 and not any("learn" in k for k in collected)
+        assert collected["collect/steps"] == 32 and collected["time/collect_s"] > 0
+        assert not any("learn" in k for k in collected)
         assert learned["learn/value_loss"] == logged["learn/value_loss"] and learned["time/learn_s"] > 0
         assert {"step": 32 * number + 32} | dict(logged) == rows[number] and saved == logged
-        assert of["at_save"][0].checkpoint.name == f"step_{32 * number + 32:012d}.pt" and of["at_log"][0].checkpoint is None
+        assert of["at_save"][0].checkpoint.name == f"step_{32 * number + 32:012d}.pt"
+        assert of["at_log"][0].checkpoint is None
     assert result.reason == "complete"
 
 
@@ -64,7 +68,8 @@ def test_a_callback_can_stop_every_mode_at_each_moment(tmp_path, collect, moment
     result = train(Pointer, config(collect=collect), tmp_path, callbacks=(Watch(moment),), progress=False)
     assert (result.reason, result.steps, result.unsaved_steps) == ("enough", 96, 0)
     assert load_checkpoint(result.checkpoint)["counters"]["steps"] == 96
-    assert not subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "trainer.workers.worker"], capture_output=True).stdout
+    assert not subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "trainer.workers.worker"],
+                              capture_output=True).stdout
 
 
 @pytest.mark.parametrize("collect", [MODES[0], MODES[3]], ids=["ver", "hts"])
@@ -86,8 +91,10 @@ def test_without_a_directory_nothing_is_saved_and_the_rest_is_called():
 
 def test_observers_are_the_short_form():
     watch, rows = Watch(), []
-    train(Pointer, config(steps=64), observers=(lambda step, metrics: rows.append((step, metrics)),), callbacks=(watch,))
-    assert rows == [(state.step, state.metrics) for moment, state, _ in watch.seen if moment == "at_log"] and len(rows) == 2
+    train(Pointer, config(steps=64), observers=(lambda step, metrics: rows.append((step, metrics)),),
+          callbacks=(watch,))
+    assert rows == [(state.step, state.metrics) for moment, state,
+                    _ in watch.seen if moment == "at_log"] and len(rows) == 2
 
 
 def test_what_will_never_be_called_is_refused(tmp_path):

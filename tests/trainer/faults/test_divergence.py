@@ -2,18 +2,18 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.trainer.toys import QUICK, Pointer
-from trainer import CollectConfig, PolicyConfig, TrainConfig, load_checkpoint, ppo, train
+from tests.trainer.toys import BLIND, Pointer, small
+from trainer import load_checkpoint, ppo, train
 from trainer.faults.nan_dump import NonFinite, reproduce
 
 ROOT = Path(__file__).parents[3]
-SMALL = dict(torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, normalize_returns=False),
-             collect=CollectConfig(num_envs=4, num_workers=1, rollout_steps=16))
+CONFIG = small(20_000, num_envs=4, policy=replace(BLIND, normalize_returns=False))
 
 
 class Treacherous(Pointer):
@@ -29,14 +29,15 @@ class Treacherous(Pointer):
 
 def test_a_loss_that_is_not_finite(tmp_path):
     with pytest.raises(NonFinite, match="update 4; python -m trainer.faults.nan_dump") as error:
-        train(Treacherous, TrainConfig(steps=20_000, **SMALL), tmp_path)
+        train(Treacherous, CONFIG, tmp_path)
     content = load_checkpoint(tmp_path)
     assert content["counters"]["updates"] == 3 and content["step"] == 192
     assert all(torch.isfinite(v).all() for v in content["policy"].values())
     dump = torch.load(tmp_path / "diverged_rank0.pt", weights_only=True)
     assert all(torch.equal(dump["policy"][k], v) for k, v in content["policy"].items()), "the state before that update"
     assert reproduce(tmp_path) in str(error.value)
-    out = subprocess.run([sys.executable, "-m", "trainer.faults.nan_dump", str(tmp_path / "diverged_rank0.pt")], cwd=ROOT,
+    out = subprocess.run([sys.executable, "-m", "trainer.faults.nan_dump", str(tmp_path / "diverged_rank0.pt")],
+                         cwd=ROOT,
                          capture_output=True, text=True)
     assert out.returncode == 0 and out.stdout.strip() in str(error.value), out.stderr
 
@@ -53,7 +54,7 @@ def test_parameters_that_are_not_finite(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ppo, "update", poisoned)
     with pytest.raises(NonFinite, match="parameters became NaN or infinite .value.bias.") as error:
-        train(Pointer, TrainConfig(steps=20_000, **SMALL), tmp_path)
+        train(Pointer, CONFIG, tmp_path)
     dump = torch.load(tmp_path / "diverged_rank0.pt", weights_only=True)
     assert all(torch.isfinite(v).all() for v in dump["policy"].values()), "the state before that update"
     assert reproduce(tmp_path) in str(error.value)
@@ -71,14 +72,14 @@ def test_a_policy_that_overflows_while_it_acts(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ppo, "update", enlarged)
     with pytest.raises(NonFinite, match="while it acted") as error:
-        train(Pointer, TrainConfig(steps=20_000, **SMALL), tmp_path)
+        train(Pointer, CONFIG, tmp_path)
     monkeypatch.undo()
     assert reproduce(tmp_path) in str(error.value)
 
 
 def test_a_dump_that_does_not_fail_says_so(tmp_path):
     with pytest.raises(NonFinite):
-        train(Treacherous, TrainConfig(steps=20_000, **SMALL), tmp_path)
+        train(Treacherous, CONFIG, tmp_path)
     file = tmp_path / "diverged_rank0.pt"
     dump = torch.load(file, weights_only=True)
     dump["rollout"]["reward"].clamp_(-1, 1)

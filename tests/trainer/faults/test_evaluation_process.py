@@ -1,4 +1,5 @@
-"""The process of evaluations dies, is stopped, or its environment hangs: training returns, and what that means is said."""
+"""The process of evaluations dies, is stopped, or its environment hangs: training returns, and what that means is
+said."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.faults.fault_tools import Held, config
-from tests.trainer.toys import Pointer
+from tests.trainer.toys import Paced, Pointer
 from tests.waiting import until
 from trainer import evaluation, train
 
@@ -57,11 +58,14 @@ def run(folder: Path, *of_env, steps: int = 512, **settings):
     """A training whose evaluations are played in a `Failing` of these arguments, and the number of their processes."""
     made = replace(config("nover", steps, num_envs=4, num_workers=1), **EVALUATED | settings)
     made = replace(made, collect=replace(made.collect, step_timeout_s=5.0))  # timed: a healthy step takes 1 ms
-    result = train(Pointer, made, eval_env=functools.partial(Failing, folder, *of_env), progress=False)
+    # What waits for a process would otherwise train as fast as it can meanwhile.
+    trained_in = functools.partial(Paced, 0.005) if steps > 512 else Pointer
+    result = train(trained_in, made, eval_env=functools.partial(Failing, folder, *of_env), progress=False)
     return result, len(list(folder.glob("try_*")))
 
 
-@pytest.mark.parametrize("fault, place", [("hangs", "step"), ("SIGKILL", "init"), ("SIGSTOP", "reset"), ("exits", "reset"),
+@pytest.mark.parametrize("fault, place",
+                         [("hangs", "step"), ("SIGKILL", "init"), ("SIGSTOP", "reset"), ("exits", "reset"),
                                           *(pytest.param(*pair, marks=pytest.mark.slow)
                                             for pair in (("hangs", "init"), ("hangs", "reset"), ("SIGKILL", "step")))])
 def test_a_run_whose_evaluations_never_work_ends_and_says_so(fault, place, tmp_path, caplog, monkeypatch):
@@ -74,7 +78,8 @@ def test_a_run_whose_evaluations_never_work_ends_and_says_so(fault, place, tmp_p
     assert tries == (1 if (fault, place) == ("hangs", "init") else 2)
     assert sum(NO_MORE in line for line in told) == 1 and "stop_at=0.9 cannot end the run any more" in told[-1]
     assert sum("it is started again" in line for line in told) == tries - 1
-    words = {"hangs": "hangs", "SIGKILL": "was killed by signal SIGKILL", "SIGSTOP": "was stopped by a signal", "exits": "exited with status 0"}
+    words = {"hangs": "hangs", "SIGKILL": "was killed by signal SIGKILL", "SIGSTOP": "was stopped by a signal",
+             "exits": "exited with status 0"}
     assert all(words[fault] in line for line in told), told
     Held().none_more(before)
 
@@ -82,7 +87,7 @@ def test_a_run_whose_evaluations_never_work_ends_and_says_so(fault, place, tmp_p
 @pytest.mark.parametrize("fault, place", [("SIGKILL", "init"), ("SIGSTOP", "step"), ("exits", "reset"),
                                           *(pytest.param(*pair, marks=pytest.mark.slow)
                                             for pair in (("SIGKILL", "step"), ("SIGSTOP", "init")))])
-def test_a_process_that_dies_once_is_started_again_and_stop_at_keeps_acting(fault, place, tmp_path, caplog, monkeypatch):
+def test_a_process_that_dies_once_is_started_again_and_stop_at_acts(fault, place, tmp_path, caplog, monkeypatch):
     if fault == "SIGSTOP":
         monkeypatch.setattr(evaluation, "START_TIMEOUT_S", 20.0)  # timed: instead of five minutes
     result, tries = run(tmp_path, fault, place, 1, steps=10**7, stop_at=-1e6)
@@ -101,7 +106,8 @@ def test_a_process_that_is_killed_between_two_evaluations_is_started_again(tmp_p
 
     made = replace(config("nover", 512, num_envs=4, num_workers=1), **EVALUATED, log_every_s=1e-9)
     kills = Kills()
-    result = train(Pointer, made, eval_env=functools.partial(Failing, tmp_path, "", ""), progress=False, callbacks=[kills])
+    result = train(Pointer, made, eval_env=functools.partial(Failing, tmp_path, "", ""), progress=False,
+                   callbacks=[kills])
     assert kills.killed and result.history[-1]["eval/at_step"] == 512 and len(list(tmp_path.glob("try_*"))) == 2
 
 
@@ -118,7 +124,8 @@ def test_the_environment_of_evaluations_is_closed(tmp_path):
         def close(self):
             (tmp_path / "closed").touch()
 
-    train(Pointer, replace(config("nover", 256, num_envs=4, num_workers=1), **EVALUATED), eval_env=Closes, progress=False)
+    train(Pointer, replace(config("nover", 256, num_envs=4, num_workers=1), **EVALUATED), eval_env=Closes,
+          progress=False)
     assert (tmp_path / "closed").exists()
 
 

@@ -18,14 +18,16 @@ import pytest
 from tests.trainer.faults.fault_tools import MODES, Counted, Held, Odd, config, steps_counted, when_saved, workers
 from tests.trainer.toys import Faulty, Paced, Pointer
 from trainer import load_checkpoint, train
-from trainer.workers.environments import Environments, WorkerError
-from trainer.workers.worker import WorkerProcess
+from trainer.workers.environments import Environments, WorkerError, WorkerProcess
 
 FAULTS = {
     "killed": "was killed by signal SIGKILL during a step of environment [26]\\.",
     "os exit": "exited with status 7 during a step of environment [26]\\.",
     "NaN": "failed: environment [26] returned an observation 'goal' that is not finite",
     "leaves": "failed: environment [26] at step \\d+\n(?s:.*)SystemExit: goodbye",
+    "raises": "failed: environment [26] at step \\d+\n(?s:.*)ZeroDivisionError: the drawer fell out",
+    "shape": "failed: environment [26] at step \\d+: observation 'goal' has shape \\(3,\\), its space says \\(2,\\)",
+    "NaN reward": "failed: environment [26] at step \\d+: reward is nan",
     "key missing": "failed: environment [26] at step \\d+: the observation has no 'goal'",
     "text": "failed: environment [26] at step \\d+\n(?s:.*)could not convert string",
     "four values": "failed: environment [26] at step \\d+: step gave 4 values; Gymnasium's gives",
@@ -44,19 +46,21 @@ FAULTS = {
 def test_the_environment_at_fault_is_named(fault):
     before, workers_n = Held(), 2 if fault == "killed" else 1
     with pytest.raises(WorkerError) as error:
-        train(functools.partial(Odd, fault), config(num_envs=4 * workers_n, num_workers=workers_n, step_timeout_s=5.0))  # timed: a healthy step takes 1 ms
+        train(functools.partial(Odd, fault),
+              config(num_envs=4 * workers_n, num_workers=workers_n, step_timeout_s=5.0))  # timed: a step takes 1 ms
     message = str(error.value)
     del error  # its traceback holds the memory shared with the workers
-    assert re.search("environment worker [01] \\(environments (0-3|4-7), pid \\d+\\) " + FAULTS[fault], message), message
+    assert re.search("environment worker [01] \\(environments (0-3|4-7), pid \\d+\\) " + FAULTS[fault],
+                     message), message
     Held().none_more(before)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, caplog):
-    """kill -9 of a worker at any moment, in every mode; then the same again in the continued run."""
+    """kill -9 of a worker at any moment, in every mode; in one of them the same again in the continued run."""
     train(Pointer, config(mode, 128), tmp_path)  # loads what is loaded once
     before = Held()
-    for _ in range(2):
+    for _ in range(2 if mode == "ver" else 1):
         known = load_checkpoint(tmp_path)["counters"]
         caplog.clear()
 
@@ -76,15 +80,16 @@ def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, ca
 
 
 @pytest.mark.parametrize("mode, fault, words", [
-    ("nover", "raise", "the drawer fell out"), ("ddppo", "nan_obs", "not finite"), ("hts", "shape", "has shape"),
-    ("ver+overlap", "nan_reward", "reward is nan"), ("hts", "hang", "hangs: environment"), ("ddppo", "hang", "hangs: environment"),
-    ("deterministic", "hang", "hangs: environment"), ("ver+overlap", "raise", "the drawer fell out"),
-    ("ver+two", "raise", "the drawer fell out"), ("ver+two", "hang", "hangs: environment"), ("ver+two", "nan_obs", "not finite"),
+    ("nover", "raises", "the drawer fell out"), ("ddppo", "NaN", "not finite"), ("hts", "shape", "has shape"),
+    ("ver+overlap", "NaN reward", "reward is nan"), ("hts", "hangs", "hangs: environment"),
+    ("ddppo", "hangs", "hangs: environment"), ("deterministic", "hangs", "hangs: environment"),
+    ("ver+two", "raises", "the drawer fell out"), ("ver+two", "hangs", "hangs: environment"),
 ])
 def test_a_bad_environment_in_every_mode(tmp_path, mode, fault, words):
     before = Held()
     with pytest.raises(WorkerError, match=words):
-        train(functools.partial(Faulty, fault, at=120), config(mode, step_timeout_s=5.0), tmp_path)  # timed: a healthy step takes 1 ms
+        train(functools.partial(Faulty, fault, at=120),
+              config(mode, step_timeout_s=5.0), tmp_path)  # timed: a healthy step takes 1 ms
     assert load_checkpoint(tmp_path)["counters"]["steps"] > 0
     Held().none_more(before)
 
@@ -92,7 +97,8 @@ def test_a_bad_environment_in_every_mode(tmp_path, mode, fault, words):
 def test_lost_steps_are_told(tmp_path, caplog):
     """The 20th step of the first environment is in the second rollout: what was collected of it is counted."""
     with pytest.raises(WorkerError):
-        train(functools.partial(Faulty, "raise", at=20), config("nover", num_envs=2, num_workers=1, min_batch=2, max_wait_s=60.0),
+        train(functools.partial(Faulty, "raises", at=20),
+              config("nover", num_envs=2, num_workers=1, min_batch=2, max_wait_s=60.0),
               tmp_path)
     assert "6 steps collected since update 1 (step 32 of the run) were not learned from and are lost." in caplog.text
 
@@ -115,7 +121,8 @@ def test_a_deterministic_run_tells_from_where_it_goes_on(tmp_path, caplog):
     first = dataclasses.replace(config("deterministic", 256), checkpoint_every_s=300.0)
     train(Pointer, first, tmp_path)
     with pytest.raises(WorkerError):
-        train(functools.partial(Faulty, "raise", at=70), dataclasses.replace(first, steps=10**6), tmp_path, resume_from=tmp_path)
+        train(functools.partial(Faulty, "raises", at=70), dataclasses.replace(first, steps=10**6), tmp_path,
+              resume_from=tmp_path)
     assert re.search(r"(128|256|384|512) steps learned from since the checkpoint of step 256 are lost", caplog.text)
     assert load_checkpoint(tmp_path)["step"] == 256
 
@@ -168,7 +175,8 @@ def ready(environments: Environments) -> None:
 
 def test_many_slow_environments_of_one_worker_do_not_hang():
     """The last of eight waits for longer than the limit, but the worker tells of one after another."""
-    settings = config(num_envs=8, num_workers=1, step_timeout_s=4.0).collect  # timed: eight times a step, and one takes an eighth of it
+    settings = config(num_envs=8, num_workers=1,
+                      step_timeout_s=4.0).collect  # timed: eight times a step, and one takes an eighth of it
     with closing(Environments(functools.partial(Paced, 0.75), settings, 0)) as environments:
         ready(environments)
         environments.step(np.arange(8), np.zeros((8, 2), np.float32))
@@ -178,7 +186,8 @@ def test_many_slow_environments_of_one_worker_do_not_hang():
 
 def test_time_in_which_nobody_listened_is_no_hang():
     """A learner that learns for longer than the limit, or is stopped together with its workers."""
-    settings = config(num_envs=2, num_workers=1, step_timeout_s=2.0).collect  # timed: what the worker then has anew for 1 ms of work
+    settings = config(num_envs=2, num_workers=1,
+                      step_timeout_s=2.0).collect  # timed: what the worker then has anew for 1 ms of work
     with closing(Environments(Pointer, settings, 0)) as environments:
         ready(environments)
         os.kill(environments.workers[0].process.pid, signal.SIGSTOP)
@@ -194,7 +203,8 @@ def test_a_worker_that_does_not_read_cannot_block_the_learner():
     with closing(Environments(Pointer, settings, 0)) as environments:
         ready(environments)
         os.kill(environments.workers[0].process.pid, signal.SIGSTOP)
-        with pytest.raises(WorkerError, match="hangs: it was stopped by a signal, and environment 0 has not finished its step"):
+        with pytest.raises(WorkerError, match="hangs: it was stopped by a signal, and environment 0 has not finished "
+                                              "its step"):
             for e in range(2000):
                 environments.step(np.array([e]), np.zeros((1, 2), np.float32))
 
@@ -219,7 +229,8 @@ def test_an_environment_that_is_never_built_is_reported(monkeypatch):
             threading.Event().wait()  # an environment that hangs
 
     monkeypatch.setattr(environments, "START_TIMEOUT_S", 3.0)
-    with pytest.raises(WorkerError, match=r"environment worker 0 \(environments 0-3, pid \d+\) did not start within 3 s"):
+    with pytest.raises(WorkerError,
+                       match=r"environment worker 0 \(environments 0-3, pid \d+\) did not start within 3 s"):
         train(Endless, config())
     assert not workers()
 
@@ -230,9 +241,9 @@ def test_many_runs_in_one_process_leak_nothing():
         for i in range(n):
             train(Pointer, config(("ver", "hts")[i % 2], 256))
             with pytest.raises(WorkerError):
-                train(functools.partial(Faulty, "raise", at=20), config(("ver+overlap", "nover")[i % 2]))
+                train(functools.partial(Faulty, "raises", at=20), config(("ver+overlap", "nover")[i % 2]))
 
     rounds(2)
     before = Held()
-    rounds(4)
+    rounds(2)
     Held().none_more(before, memory_mib=20)

@@ -18,8 +18,10 @@ from trainer.faults.stopping import stop_on_signal
 def test_what_is_raised_in_a_callback_from_c_is_raised_again():
     before = signal.signal(signal.SIGUSR1, signals.interrupt)
     try:
-        compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda a, b: os.kill(os.getpid(), signal.SIGUSR1) or 0)
-        ctypes.CDLL(None).qsort((ctypes.c_int * 2)(2, 1), 2, ctypes.sizeof(ctypes.c_int), compare)  # where the exception is lost
+        compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p,
+                                   ctypes.c_void_p)(lambda a, b: os.kill(os.getpid(), signal.SIGUSR1) or 0)
+        # where the exception is lost
+        ctypes.CDLL(None).qsort((ctypes.c_int * 2)(2, 1), 2, ctypes.sizeof(ctypes.c_int), compare)
         with pytest.raises(KeyboardInterrupt, match="SIGUSR1"):
             signals.raise_again()
     finally:

@@ -163,7 +163,8 @@ def row(step, **more):
 
 def steps_of(folder):
     """The steps in the three files."""
-    return [[line["step"] for line in read_jsonl(folder / "metrics.jsonl")], [int(line["step"]) for line in table(folder / "metrics.csv")],
+    return [[line["step"] for line in read_jsonl(folder / "metrics.jsonl")],
+            [int(line["step"]) for line in table(folder / "metrics.csv")],
             [step for step, _ in scalars(folder / "tb")["metric/0"]]]
 
 
@@ -199,7 +200,8 @@ def test_what_could_never_be_written_is_counted(disk, caplog, monkeypatch):
     lost = [5 - max(steps) for steps in steps_of(disk.folder)]
     told = caplog.records[-1].message, caplog.records[-2].message
     for place, rows in zip(PLACES, lost, strict=True):
-        assert rows >= 3 and any(place in text and f": {rows} rows could not be written (" in text for text in told), told
+        assert rows >= 3 and any(place in text and f": {rows} rows could not be written (" in text
+                                 for text in told), told
     caplog.clear()
     monkeypatch.setattr("trainer.logs.logger.WAITING_BYTES", 25_000)  # two rows
     with MetricsLogger(disk.folder, resume_step=1) as logger, caplog.at_level(logging.WARNING):
@@ -254,7 +256,8 @@ def test_wandb_offline_opens_no_connection(tmp_path, monkeypatch, caplog):
         film.add(np.zeros((8, 8, 3), np.uint8))
         logger.log_film(1, "eval/episode", film.gif())
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
-    assert [file.read_bytes() for file in tmp_path.glob("wandb/offline-run-*/files/media/videos/eval/*.gif")] == [film.gif()]
+    assert [file.read_bytes()
+            for file in tmp_path.glob("wandb/offline-run-*/files/media/videos/eval/*.gif")] == [film.gif()]
     assert any("wandb sync" in record.message for record in caplog.records)
     assert not [host for host in asked if host not in ("localhost", "127.0.0.1", "::1", None)]
     first = (tmp_path / "wandb_id.txt").read_text()
@@ -269,25 +272,29 @@ def test_a_row_that_a_kill_left_in_one_of_two_files_is_in_both_when_the_run_goes
             logger.log(step, {"a": step / 3, **({"bad": float("inf")} if step == 4 else {})})
     for name, gone in (("metrics.csv", 4), ("metrics.jsonl", 2)):
         lines = (tmp_path / name).read_text().splitlines(keepends=True)
-        (tmp_path / name).write_text("".join(line for line in lines if not line.startswith((f"{gone},", f'{{"step": {gone},'))))
+        (tmp_path / name).write_text("".join(line for line in lines
+                                             if not line.startswith((f"{gone},", f'{{"step": {gone},'))))
     with open(tmp_path / "metrics.csv", "a") as file:
         file.write("9,x,y,z\n")
     with MetricsLogger(tmp_path, resume_step=4) as logger:
         logger.log(5, {"a": 5.0})
     rows = read_jsonl(tmp_path / "metrics.jsonl")
-    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5] and [row["a"] for row in rows] == [1 / 3, 2 / 3, 1.0, 4 / 3, 5.0]
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [row["a"] for row in rows] == [1 / 3, 2 / 3, 1.0, 4 / 3, 5.0]
     assert rows[3]["bad"] is None
     assert [(line["step"], line["a"], line["bad"]) for line in table(tmp_path / "metrics.csv")] == [
         ("1", repr(1 / 3), ""), ("2", repr(2 / 3), ""), ("3", "1.0", ""), ("4", repr(4 / 3), "nan"), ("5", "5.0", "")]
 
 
 def test_all_parts_of_a_run_are_named_for_upload_and_are_whole(tmp_path, caplog):
-    """A part that a kill has cut off in the middle of a record; one that holds nothing; one that is uploaded already."""
+    """A part that a kill has cut off in the middle of a record; one that holds nothing; one that is uploaded
+    already."""
     wandb = pytest.importorskip("wandb")
 
     def attempt(step):
         caplog.clear()
-        with MetricsLogger(tmp_path, wandb={"mode": "offline"}, resume_step=step) as logger, caplog.at_level(logging.WARNING):
+        with MetricsLogger(tmp_path, wandb={"mode": "offline"},
+                           resume_step=step) as logger, caplog.at_level(logging.WARNING):
             logger.log(step + 1, {"a": 1.0})
         wandb.teardown()  # W&B's own process has ended, and writes no more
         [said] = [record.message for record in caplog.records if "wandb sync " in record.message]

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from trainer.logs import progress
-from trainer.logs.progress import Progress, counting, learning_curve, of_episodes, short, sparkline, spoken_rate, spoken_time
+from trainer.logs.progress import Progress, counting, learning_curve, of_episodes, sparkline
 
 
 class Terminal(io.StringIO):
@@ -108,7 +108,7 @@ def test_slow_episodes_are_said_in_seconds_each(clock):
     clock.now += 90
     shown.update(4, {})
     assert shown.line(4) == "eval tidy_house  4/8 50%  22.5 s/episode  left 1:30"
-    assert [spoken_rate(rate, "steps") for rate in (0.25, 1, 9.96, 10, 3412.4)] == [
+    assert [progress.spoken_rate(rate, "steps") for rate in (0.25, 1, 9.96, 10, 3412.4)] == [
         "4.0 s/step", "1.0 steps/s", "10.0 steps/s", "10 steps/s", "3,412 steps/s"]
 
 
@@ -127,9 +127,9 @@ def test_sparkline_covers_its_range():
 
 def test_the_curve_of_a_rising_run_rises():
     steps = list(range(1000, 100_001, 1000))
-    picture = learning_curve(steps, [step / 100_000 for step in steps], width=50, height=10)
+    picture = learning_curve(steps, [step / 100_000 for step in steps])
     rows = picture.splitlines()[1:11]
-    filled = [sum(row[7:].ljust(50)[column] != " " for row in rows) for column in range(50)]
+    filled = [sum(row[7:].ljust(64)[column] != " " for row in rows) for column in range(64)]
     assert filled == sorted(filled) and filled[0] <= 2 and filled[-1] == 10
     assert "100% |" in picture and "100,000 steps" in picture
     assert learning_curve(steps, [0.5] * 100, unicode=False).isascii()
@@ -138,8 +138,8 @@ def test_the_curve_of_a_rising_run_rises():
 
 
 def test_small_words():
-    assert (spoken_time(257), spoken_time(3723)) == ("4:17", "1:02:03")
-    assert [short(n) for n in (999, 4096, 43_210, 1_200_000, 5e8)] == ["999", "4,096", "43.2k", "1.2M", "500M"]
+    assert (progress.spoken_time(257), progress.spoken_time(3723)) == ("4:17", "1:02:03")
+    assert [progress.short(n) for n in (999, 4096, 43_210, 1_200_000, 5e8)] == ["999", "4,096", "43.2k", "1.2M", "500M"]
     assert of_episodes({"reward/success": 3.0, "episode/success": 0.5}, "success") == 0.5
     assert of_episodes({"episode/success": float("nan")}, "success") is None
 

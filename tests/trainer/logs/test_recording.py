@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 
-from tests.trainer.toys import QUICK, Pointer
-from trainer import CollectConfig, PolicyConfig, TrainConfig, train
+from tests.trainer.toys import Pointer, small
+from trainer import train
 from trainer.logs.logger import MetricsLogger, read_jsonl
 from trainer.logs.run_files import recording
 
 
-def config(steps: int) -> TrainConfig:
-    return TrainConfig(steps=steps, torch_threads=1, log_every_s=1e-9, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
-                       ppo=QUICK, collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
+def config(steps: int):
+    return small(steps, log_every_s=1e-9)
 
 
 def logged(run_dir) -> list[int]:

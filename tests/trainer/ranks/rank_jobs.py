@@ -1,4 +1,5 @@
-"""What the ranks of tests/trainer/ranks/test_ranks.py run: `python -m tests.trainer.ranks.rank_jobs <job> <directory>`."""
+"""What the ranks of tests/trainer/ranks/test_ranks.py run: `python -m tests.trainer.ranks.rank_jobs <job>
+<directory>`."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from trainer.ranks import launch, ranks
 from trainer.ranks.rank_watch import RankError
 from trainer.rollout import Rollout
 
-POLICY = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, log_std_init=-0.5, learn_precision="float32")
+POLICY = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, log_std_init=-0.5,
+                      learn_precision="float32")
 IMAGES = PolicyConfig(lstm_layers=1, hidden_size=16, body_size=16, embedding_size=8, learn_precision="float32")
 LEARN = PPOConfig(learning_rate=3e-3, epochs=2, mini_batches=2, entropy_coef=1e-3, entropy_target=0.0)
 
@@ -47,7 +49,8 @@ def recording() -> list[dict]:
         result = update(self, rollout, collected)
         fresh = rollout.version[collected.rows] == self.updates - 1
         seen.append({"parameters": fingerprint(self.policy), "steps": collected.steps, "batch": len(collected.rows),
-                     "distinct": len(set(collected.rows)), "fresh": int(fresh.sum()), "alpha": self.entropy_coef.log_alpha.item()})
+                     "distinct": len(set(collected.rows)), "fresh": int(fresh.sum()),
+                     "alpha": self.entropy_coef.log_alpha.item()})
         return result
 
     Learner.update = recorded
@@ -67,7 +70,8 @@ def identical(out: Path, *modes: str) -> None:
     for mode in modes:
         rows: list[int] = []
         seen.clear()
-        result = train(Pointer, config(mode, 64 * 5 * here.size), out / mode, observers=(lambda step, metrics: rows.append(step),))
+        result = train(Pointer, config(mode, 64 * 5 * here.size), out / mode,
+                       observers=(lambda step, metrics: rows.append(step),))
         told = {"updates": seen, "steps": result.steps, "reason": result.reason, "logged": rows}
         (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
 
@@ -90,7 +94,8 @@ def auxiliary(out: Path, *modes: str) -> None:
         weights.clear()
         settings = dataclasses.replace(config(mode, 64 * 10 * here.size), policy=IMAGES)
         train(functools.partial(Pointer, image=True), settings, out / mode, make_policy=CPCPolicy)
-        (out / f"{mode}_{here.rank}.json").write_text(json.dumps({"updates": seen, "losses": losses, "weights": weights}))
+        told = {"updates": seen, "losses": losses, "weights": weights}
+        (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
 
 
 class Enough:
@@ -110,7 +115,8 @@ def stopped(out: Path, *modes: str) -> None:
     for mode in modes:
         enough = Enough()
         result = train(Pointer, config(mode, 10**9), out / mode, callbacks=(enough,), make_policy=Straight)
-        told = {"steps": result.steps, "reason": result.reason, "parameters": fingerprint(result.policy), "seen": enough.seen}
+        told = {"steps": result.steps, "reason": result.reason, "parameters": fingerprint(result.policy),
+                "seen": enough.seen}
         (out / f"{mode}_{here.rank}.json").write_text(json.dumps(told))
 
 
@@ -124,14 +130,16 @@ def ordered(out: Path) -> None:
 
 def filled(envs: range, policy: Policy) -> Rollout:
     """A rollout of 16 steps of some environments; the data of an environment depend on its number alone."""
-    n, rollout = len(envs), Rollout(len(envs), 16 * len(envs), {"obs": (3,)}, 2, False, policy.state_size, torch.device("cpu"))
+    n, rollout = len(envs), Rollout(len(envs), 16 * len(envs), {"obs": (3,)}, 2, False, policy.state_size,
+                                    torch.device("cpu"))
     rngs = [np.random.default_rng([9, e]) for e in envs]
     draw = lambda size: torch.from_numpy(np.stack([r.normal(size=size) for r in rngs])).float()  # noqa: E731
     rollout.begin()
     for t in range(17):
         if t:
             rollout.close(np.arange(n), draw(()).numpy(), draw(()).numpy())
-        rollout.open(np.arange(n), {"obs": draw(3)}, draw(2), draw(policy.state_size), draw(2), draw(()) - 2, draw(()).numpy(),
+        rollout.open(np.arange(n), {"obs": draw(3)}, draw(2), draw(policy.state_size), draw(2), draw(()) - 2,
+                     draw(()).numpy(),
                      np.full(n, t % 5 == 0), 0)
     return rollout
 
@@ -143,7 +151,8 @@ def fixed(out: Path) -> None:
     torch.manual_seed(0)
     box = lambda n: gym.spaces.Box(-1, 1, (n,), np.float32)  # noqa: E731
     policy = Policy(box(3), box(2), POLICY)
-    learn = PPOConfig(learning_rate=1e-3, epochs=3, mini_batches=1, entropy_coef=1e-2, entropy_target=5.0, target_kl=10.0)
+    learn = PPOConfig(learning_rate=1e-3, epochs=3, mini_batches=1, entropy_coef=1e-2, entropy_target=5.0,
+                      target_kl=10.0)
     coef = ppo.EntropyCoefficient(learn, torch.device("cpu"))
     optimizer = ppo.make_optimizer(policy, coef, learn)
     with ranks.join("cpu") as all_ranks:
@@ -171,7 +180,8 @@ def every_step(out: Path) -> None:
     told = {}
     for mode, collect in {"ver": {}, "overlap": {"overlap": True}, "ddppo": {"mode": "ddppo"}}.items():
         watch = brute.train_watched(900, **collect)
-        told[mode] = brute.check(watch) | {"oldest": max(int(np.ptp(batch["rows"]["version"])) for batch in watch.batches)}
+        ages = [int(np.ptp(batch["rows"]["version"])) for batch in watch.batches]
+        told[mode] = brute.check(watch) | {"oldest": max(ages)}
     (out / f"every_step_{here.rank}.json").write_text(json.dumps(told))
 
 
@@ -201,9 +211,11 @@ def soaked(out: Path, mode: str) -> None:
     """As `forever`, in some mode; continues what is there."""
     here = launch.this_rank()
     (out / f"pid_{here.rank}").write_text(str(os.getpid()))
-    settings = TrainConfig(**{**vars(config(mode, 10**9, step_timeout_s=5.0)), "checkpoint_every_s": 0.2})  # timed: of the soak
+    limited = config(mode, 10**9, step_timeout_s=5.0)  # timed: of the soak
+    settings = dataclasses.replace(limited, checkpoint_every_s=0.2)
     try:
-        train(functools.partial(Paced, 0.002), settings, out, resume_from=out if list_checkpoints(out / "checkpoints") else None)
+        train(functools.partial(Paced, 0.002), settings, out,
+              resume_from=out if list_checkpoints(out / "checkpoints") else None)
     except Exception as error:
         if not getattr(error, "told_elsewhere", False):
             print(error, file=sys.stderr)
@@ -244,7 +256,8 @@ def signalled(out: Path, mode: str) -> None:
 
 
 def failing(out: Path, fault: str) -> None:
-    """Rank 1 fails: an environment raises, its policy overflows while it acts, or the engine itself is wrong. Rank 0 says so."""
+    """Rank 1 fails: an environment raises, its policy overflows while it acts, or the engine itself is wrong. Rank 0
+    says so."""
     from tests.trainer.toys import Faulty
     from trainer.collect import Collector
 
@@ -262,7 +275,7 @@ def failing(out: Path, fault: str) -> None:
     if here.rank == 1 and fault == "overflow":
         Policy.act = overflowing
     try:
-        train(functools.partial(Faulty, fault, at=100) if here.rank == 1 and fault == "raise" else Pointer,
+        train(functools.partial(Faulty, fault, at=100) if here.rank == 1 and fault == "raises" else Pointer,
               config("ver", 10**9, cuda_graphs=False), out)  # a recorded act would not see what was put in its place
     except Exception as error:
         if not getattr(error, "told_elsewhere", False):
@@ -275,7 +288,8 @@ def preempted(out: Path, *modes: str) -> None:
     here, seen = launch.this_rank(), recording()
     for mode in modes:
         seen.clear()
-        train(functools.partial(Paced, 0.001 if here.rank == 0 else 0.02), config(mode, 600, preemption_fraction=0.5), out / mode)
+        train(functools.partial(Paced, 0.001 if here.rank == 0 else 0.02), config(mode, 600, preemption_fraction=0.5),
+              out / mode)
         (out / f"{mode}_{here.rank}.json").write_text(json.dumps(seen))
 
 

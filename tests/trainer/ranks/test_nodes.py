@@ -12,7 +12,8 @@ def test_machines_that_agree_are_not_told_of():
 
 
 def test_a_clock_that_differs_is_told_once_for_each_machine():
-    (ahead, behind) = differences([Node("n1", 1000.0, True), *[Node("n2", 1300.0, True)] * 2, Node("n3", 988.0, True)], RUN)
+    (ahead, behind) = differences([Node("n1", 1000.0, True), *[Node("n2", 1300.0, True)] * 2, Node("n3", 988.0, True)],
+                                  RUN)
     assert "n2 is 300 s ahead of that of n1" in ahead + behind and "n3 is 12 s behind that of n1" in ahead + behind
 
 

@@ -30,7 +30,8 @@ def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    base = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")} | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    base = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
+    base |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
               "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for r in range(size)]
     return [Forked([job, str(out), *words], ROOT, base | rank, "tests.trainer.ranks.rank_jobs") for rank in ranks]
@@ -62,13 +63,15 @@ def test_parameters_are_identical_after_every_update(tmp_path, size, modes):
         total = sum(u["steps"] for rank in seen for u in rank["updates"])
         assert all(rank["steps"] == total and rank["reason"] == "complete" for rank in seen)
         assert seen[0]["logged"] and not any(rank["logged"] for rank in seen[1:]), "one rank writes"
-        assert len(list_checkpoints(tmp_path / mode / "checkpoints")) == 1 and load_checkpoint(tmp_path / mode)["step"] == total
+        assert len(list_checkpoints(tmp_path / mode / "checkpoints")) == 1
+        assert load_checkpoint(tmp_path / mode)["step"] == total
         if mode in ("nover", "hts"):
             assert {u["steps"] for rank in seen for u in rank["updates"]} == {64}
 
 
 def test_an_auxiliary_loss_is_learned_by_all_ranks_alike(tmp_path):
-    """CPC|A, with and without overlap: every gradient step leaves all ranks with the same weights, those of the loss too."""
+    """CPC|A, with and without overlap: every gradient step leaves all ranks with the same weights, those of the loss
+    too."""
     modes = ("ver", "ver+overlap")
     run(2, "auxiliary", tmp_path, *modes)
     for mode in modes:
@@ -76,8 +79,10 @@ def test_an_auxiliary_loss_is_learned_by_all_ranks_alike(tmp_path):
         first, second = ([update["parameters"] for update in rank["updates"]] for rank in seen)
         assert first == second and len(set(first)) == len(first) >= 8, mode
         weights = seen[0]["weights"]
-        assert weights == seen[1]["weights"] and len(set(weights)) == len(weights) >= len(first), "after every gradient step, all the same"
-        assert seen[0]["losses"] != seen[1]["losses"] and np.isfinite([rank["losses"] for rank in seen]).all(), "each of its own experience"
+        assert weights == seen[1]["weights"]
+        assert len(set(weights)) == len(weights) >= len(first), "after every gradient step, all the same"
+        assert seen[0]["losses"] != seen[1]["losses"]
+        assert np.isfinite([rank["losses"] for rank in seen]).all(), "each of its own experience"
 
 
 def test_a_callback_stops_all_ranks(tmp_path):
@@ -86,7 +91,8 @@ def test_a_callback_stops_all_ranks(tmp_path):
     run(2, "stopped", tmp_path, *modes)
     for mode in modes:
         first, second = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
-        assert len(first.pop("seen")) == 4 and second.pop("seen") == [] and first == second and first["reason"] == "enough", mode
+        assert len(first.pop("seen")) == 4 and second.pop("seen") == [] and first == second
+        assert first["reason"] == "enough", mode
         content = load_checkpoint(tmp_path / mode)
         assert content["counters"]["updates"] == 4 and content["step"] == first["steps"]
 
@@ -139,25 +145,28 @@ def test_ranks_that_have_no_time_left_for_their_rollout_save_what_they_learned(t
     assert load_checkpoint(tmp_path)["step"] == reasons[0][1] > 0
 
 
-@pytest.mark.parametrize("fault, words", [("raise", "rank 1 failed: environment worker"),
+@pytest.mark.parametrize("fault, words", [("raises", "rank 1 failed: environment worker"),
                                           ("bug", "rank 1 failed: shapes do not fit"),
-                                          ("overflow", "rank 1 failed: the policy's output became NaN or infinite while it acted")])
+                                          ("overflow",
+                                           "rank 1 failed: the policy's output became NaN or infinite while it acted")])
 def test_a_rank_that_fails_is_named_by_the_first(tmp_path, fault, words):
     ended = finish(start(2, "failing", tmp_path, fault), 60.0)
     assert [code for code, _ in ended] == [1, 1]
-    assert ended[0][1].count(words) == 1 and ("the drawer fell out" in ended[0][1]) == (fault == "raise")
+    assert ended[0][1].count(words) == 1 and ("the drawer fell out" in ended[0][1]) == (fault == "raises")
     assert "drawer" not in ended[1][1] and ("shapes" in ended[1][1]) == (fault == "bug")
     assert (tmp_path / "diverged_rank1.pt").exists() == (fault == "overflow")
 
 
 def test_stragglers_are_preempted(tmp_path):
-    """The slow rank gives less; under VER's rule its batch is filled with its previous rollout, in DD-PPO it is smaller."""
+    """The slow rank gives less; under VER's rule its batch is filled with its previous rollout, in DD-PPO it is
+    smaller."""
     modes = ("ver", "ver+overlap", "ddppo")
     run(2, "preempted", tmp_path, *modes)
     for mode in modes:
         fast, slow = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
         assert [u["parameters"] for u in fast] == [u["parameters"] for u in slow]
-        assert any(u["steps"] < 64 for u in slow[2:]) and sum(u["steps"] for u in slow) < sum(u["steps"] for u in fast), mode
+        assert any(u["steps"] < 64 for u in slow[2:])
+        assert sum(u["steps"] for u in slow) < sum(u["steps"] for u in fast), mode
         for rank in (fast, slow):
             for before, u in zip([{"steps": 0}, *rank], rank):
                 assert u["distinct"] == u["batch"]
@@ -167,12 +176,14 @@ def test_stragglers_are_preempted(tmp_path):
 
 
 @pytest.mark.parametrize("gpus, backend", [
-    (["a", "b"], "nccl"), (["a", "a"], "gloo"), ([None, None], "gloo"), (["a", None], "gloo"), (["a"], "nccl"), (["a", "b", "a"], "gloo")])
+    (["a", "b"], "nccl"), (["a", "a"], "gloo"), ([None, None], "gloo"), (["a", None], "gloo"), (["a"], "nccl"),
+    (["a", "b", "a"], "gloo")])
 def test_ranks_that_share_a_gpu_or_have_none_meet_by_gloo(gpus, backend):
     """Also where each sees one GPU alone, as of srun --gpus-per-task=1: what counts is which."""
     store = torch.distributed.HashStore()
     with ThreadPoolExecutor(len(gpus)) as pool:
-        chosen = pool.map(lambda rank: _backend(store, RankInfo(rank, len(gpus), 0, 1, "here"), gpus[rank]), range(len(gpus)))
+        chosen = pool.map(lambda rank: _backend(store, RankInfo(rank, len(gpus), 0, 1, "here"), gpus[rank]),
+                          range(len(gpus)))
         assert list(chosen) == [backend] * len(gpus)
 
 
@@ -195,7 +206,8 @@ def test_the_rank_is_read_from_submitits_variables():
 
 
 def test_the_rank_is_read_from_slurms_variables():
-    srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "16",
+    srun = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_PROCID": "9", "SLURM_LOCALID": "1",
+            "SLURM_STEP_NUM_TASKS": "16",
             "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_STEP_NODELIST": "gpu[003-004]"}
     assert this_rank(srun) == RankInfo(9, 16, 1, 8, "gpu003", 0, "SLURM's job 4242 step 0")
     assert this_rank(srun | {"SLURM_RESTART_COUNT": "1"}).job == "SLURM's job 4242 step 0 restart 1"

@@ -6,12 +6,15 @@ import json
 import os
 import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
+import torch.distributed as dist
 
 from tests.e2e.warm import Forked
 from tests.trainer.ranks.test_ranks import ROOT, finish
+from tests.waiting import LIMIT_S
 from trainer.errors import RankError
 from trainer.ranks import store
 from trainer.ranks.launch import RankInfo
@@ -38,7 +41,8 @@ def test_jobs_at_once_never_meet_whatever_their_numbers_and_ports_are(tmp_path, 
     """Also where all of them are given the same MASTER_PORT: one after another."""
     shared = {"MASTER_PORT": str(free_port())} if port else {}
     order = [(whose, rank) for rank in (1, 0) for whose in NUMBERS]  # all second ranks come first
-    ended = finish([task(tmp_path, whose, rank, SLURM_JOB_ID=NUMBERS[whose][0], SLURM_STEP_ID=NUMBERS[whose][1], **shared)
+    ended = finish([task(tmp_path, whose, rank, SLURM_JOB_ID=NUMBERS[whose][0], SLURM_STEP_ID=NUMBERS[whose][1],
+                         **shared)
                     for whose, rank in order])
     assert all(code == 0 for code, _ in ended), ended
     for whose, rank in order:
@@ -57,7 +61,8 @@ def impatient(monkeypatch):
 def test_a_stranger_is_told_whose_port_it_is_and_joins_nobody(impatient):
     port = free_port()
     with store.shared_store(here(0, port, "SLURM's job 10 step 1"), 60.0):
-        with pytest.raises(RankError, match="taken by SLURM's job 10 step 1 .* and this is SLURM's job 11 .*MASTER_PORT"):
+        with pytest.raises(RankError, match="taken by SLURM's job 10 step 1 .* and this is SLURM's job 11 "
+                                            ".*MASTER_PORT"):
             with store.shared_store(here(1, port, "SLURM's job 11 step 0"), 60.0):
                 pass
         with pytest.raises(RankError, match=f"port {port} is not free on "):
@@ -118,3 +123,43 @@ def test_a_host_that_is_not_known_is_named(impatient):
     with pytest.raises(RankError, match="nowhere.invalid is not known here .*: set MASTER_ADDR"):
         with store.shared_store(RankInfo(1, 2, 1, 2, "nowhere.invalid", 29500, "x"), 2.0):
             pass
+
+
+def together(shared, size: int, late: int | None = None) -> list[str]:
+    """The names that `size` ranks come to; `late` begins when the others wait."""
+    names = [""] * size
+
+    def run(rank):
+        time.sleep(0.3 * (rank == late))  # timed: how late it comes
+        names[rank] = store.meet(shared, rank, size, LIMIT_S)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return names
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (1, 2, 1), (4, 2, 4)])
+@pytest.mark.parametrize("late", [None, 0, 1])
+def test_all_come_to_one_name_that_is_new_in_every_meeting(sizes, late):
+    shared, seen = dist.HashStore(), []
+    for size in sizes:
+        names = together(shared, size, late)
+        assert len(set(names)) == 1 and names[0] and names[0] not in seen
+        seen.append(names[0])
+
+
+def test_who_was_killed_in_the_middle_of_a_meeting_spoils_none_that_follows():
+    shared = dist.HashStore()
+    with pytest.raises(RuntimeError, match="rank 1 of 2"):
+        store.meet(shared, 0, 2, 0.1)  # calls a name, and is gone
+    with pytest.raises(RuntimeError, match="all ranks"):
+        store.meet(shared, 1, 2, 0.1)  # answers it, and is gone
+    assert len(set(together(shared, 2, late=0))) == 1
+
+
+def test_without_rank_0_there_is_no_meeting():
+    with pytest.raises(RuntimeError, match="rank 0"):
+        store.meet(dist.HashStore(), 1, 2, 0.1)

@@ -12,12 +12,9 @@ from importlib.metadata import EntryPoint
 import gymnasium
 import pytest
 
-from tests.trainer.toys import QUICK, Pointer
-from trainer import CollectConfig, PolicyConfig, TrainConfig, train
+from tests.trainer.toys import Pointer, small
+from trainer import train
 from trainer.workers import plugins
-
-SMALL = TrainConfig(steps=32, torch_threads=1, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
-                    collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
 
 
 @pytest.fixture
@@ -48,8 +45,9 @@ def test_an_environment_that_the_script_registered_is_trained(registry):
         """Of no module: as a class of a script or a notebook."""
 
     gymnasium.register(id="mine/Mine-v1", entry_point=Mine, max_episode_steps=7)
-    gymnasium.register(id="mine/Odd-v1", entry_point=Mine, kwargs={"lock": threading.Lock()})  # which no process can be sent
-    assert train(lambda: gymnasium.make("mine/Mine-v1"), SMALL).steps == 32
+    # which no process can be sent
+    gymnasium.register(id="mine/Odd-v1", entry_point=Mine, kwargs={"lock": threading.Lock()})
+    assert train(lambda: gymnasium.make("mine/Mine-v1"), small(32)).steps == 32
 
 
 def test_ids_of_plugins_have_their_namespace(registry, monkeypatch):
@@ -61,12 +59,14 @@ def test_ids_of_plugins_have_their_namespace(registry, monkeypatch):
 
 def test_a_broken_plugin_is_a_warning_once(registry, monkeypatch, caplog):
     here = f"{__name__}:"
-    installed(monkeypatch, ("a", "nowhere.to:be_found"), ("b", here + "add_nothing"), ("c", here + "gone"), ("d", "sys:exit"),
+    installed(monkeypatch, ("a", "nowhere.to:be_found"), ("b", here + "add_nothing"), ("c", here + "gone"),
+              ("d", "sys:exit"),
               ("__root__", here + "add_pointer"))
     with caplog.at_level(logging.WARNING):
         plugins.load_plugins()
         plugins.load_plugins()
-    assert [record.args[0] for record in caplog.records] == ["nowhere.to:be_found", here + "add_nothing", here + "gone", "sys:exit"]
+    broken = ["nowhere.to:be_found", here + "add_nothing", here + "gone", "sys:exit"]
+    assert [record.args[0] for record in caplog.records] == broken
     assert "half installed" in caplog.text and "Pointer-v3" in registry
 
 

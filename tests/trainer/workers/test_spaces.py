@@ -8,8 +8,8 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from tests.trainer.toys import QUICK, Masked
-from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, train
+from tests.trainer.toys import Masked, small
+from trainer import Player, PolicyConfig, PPOConfig, train
 from trainer.checkpoint import CheckpointError, space_from_plain, space_to_plain
 from trainer.learner import Learner
 from trainer.policy import Policy, observation_shapes
@@ -45,7 +45,8 @@ def learned_from(monkeypatch):
     def watched(self, rollout, stats):
         rows = stats.rows
         seen.append((copy.deepcopy(self.policy), {"obs": {k: v[rows].clone() for k, v in rollout.obs.items()},
-                                                  "action": rollout.action[rows].clone(), "next_value": rollout.next_value[rows].copy()}))
+                                                  "action": rollout.action[rows].clone(),
+                                                  "next_value": rollout.next_value[rows].copy()}))
         return update(self, rollout, stats)
 
     monkeypatch.setattr(Learner, "update", watched)
@@ -98,7 +99,8 @@ def test_actions_lie_in_their_space_and_have_the_likelihood_that_is_learned_from
     assert policy.action_features(act.action).shape == (32, policy.action_size) and entropy.shape == (32,)
     again = space_from_plain(space_to_plain(space))
     assert choices(again) == choices(space) == policy.choices and whole(again) == whole(space)
-    assert np.array_equal(np.ravel(getattr(again, "start", 0)), np.ravel(getattr(space, "start", np.zeros(len(policy.choices) or 1))))
+    assert np.array_equal(np.ravel(getattr(again, "start", 0)),
+                          np.ravel(getattr(space, "start", np.zeros(len(policy.choices) or 1))))
 
 
 def test_independent_parts_multiply_and_their_entropies_add():
@@ -115,12 +117,11 @@ def test_independent_parts_multiply_and_their_entropies_add():
 
 
 @pytest.mark.parametrize("workers", [1, 0])
-@pytest.mark.parametrize("observations, actions", [("dict", "multi-binary"), ("tuple", "multi-discrete"), ("discrete", "box"),
+@pytest.mark.parametrize("observations, actions",
+                         [("dict", "multi-binary"), ("tuple", "multi-discrete"), ("discrete", "box"),
                                                    ("scalar", "bytes"), ("box", "scalar")])
 def test_train_and_play(tmp_path, observations, actions, workers):
-    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(encoder=None, body_size=16, lstm_layers=1, hidden_size=8),
-                         collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
-    assert train(lambda: Odd(observations, actions), config, tmp_path).steps == 64
+    assert train(lambda: Odd(observations, actions), small(num_workers=workers), tmp_path).steps == 64
     env = Odd(observations, actions)
     player = Player(tmp_path, env)
     observation, _ = env.reset()
@@ -131,10 +132,10 @@ def test_train_and_play(tmp_path, observations, actions, workers):
 
 
 def test_a_masked_option_is_never_taken_and_each_step_is_learned_with_its_own_mask(tmp_path):
-    """Collected unevenly from several environments; with one gradient step per update its ratios are 1, unless masks are mixed up."""
-    config = TrainConfig(steps=4096, torch_threads=1, log_every_s=1e-9, policy=PolicyConfig(body_size=16),
-                         ppo=PPOConfig(epochs=1, mini_batches=1, learning_rate=3e-2),
-                         collect=CollectConfig(mode="nover", num_envs=4, num_workers=2, rollout_steps=32))
+    """Collected unevenly from several environments; with one gradient step per update its ratios are 1, unless masks
+    are mixed up."""
+    config = small(4096, log_every_s=1e-9, policy=PolicyConfig(body_size=16), mode="nover", num_envs=4, num_workers=2,
+                   rollout_steps=32, ppo=PPOConfig(epochs=1, mini_batches=1, learning_rate=3e-2))
     result = train(Masked, config, tmp_path, progress=False)
     moved = [row["learn/kl"] for row in result.history if "learn/kl" in row]
     assert len(moved) > 20 and max(moved) < 1e-5
@@ -149,7 +150,8 @@ def test_a_masked_option_is_never_taken_and_each_step_is_learned_with_its_own_ma
 class NothingAllowed(gym.Env):
     """Of two parts with three and two options, the second has none that is allowed from the third step on."""
 
-    observation_space, action_space = spaces.Dict(action_mask=spaces.MultiBinary(5), x=spaces.Box(-1, 1, (1,))), spaces.MultiDiscrete([3, 2])
+    observation_space = spaces.Dict(action_mask=spaces.MultiBinary(5), x=spaces.Box(-1, 1, (1,)))
+    action_space = spaces.MultiDiscrete([3, 2])
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -158,21 +160,23 @@ class NothingAllowed(gym.Env):
 
     def step(self, action):
         self.t += 1
-        return {"action_mask": np.array([1, 0, 1, self.t < 3, 0], np.int8), "x": np.zeros(1, np.float32)}, 0.0, False, self.t == 9, {}
+        return {"action_mask": np.array([1, 0, 1, self.t < 3, 0], np.int8),
+                "x": np.zeros(1, np.float32)}, 0.0, False, self.t == 9, {}
 
 
 @pytest.mark.parametrize("workers", [1, 0])
 def test_a_mask_that_allows_nothing_is_refused(workers):
-    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16), device="cpu",
-                         collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
-    with pytest.raises(ValueError, match="'action_mask' allows none of the 2 options of part 1 of the action; it must allow at least one"):
+    config = small(policy=PolicyConfig(body_size=16), device="cpu", num_workers=workers)
+    with pytest.raises(ValueError, match="'action_mask' allows none of the 2 options of part 1 of the action; it must "
+                                         "allow at least one"):
         train(NothingAllowed, config)
 
 
 class NothingAtTheEnd(gym.Env):
     """Shows its step; at its time limit nothing is allowed any more."""
 
-    observation_space, action_space = spaces.Dict(action_mask=spaces.MultiBinary(3), x=spaces.Box(0, 9, (1,))), spaces.Discrete(3)
+    observation_space = spaces.Dict(action_mask=spaces.MultiBinary(3), x=spaces.Box(0, 9, (1,)))
+    action_space = spaces.Discrete(3)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -189,15 +193,15 @@ class NothingAtTheEnd(gym.Env):
 
 @pytest.mark.parametrize("workers", [1, 0])
 def test_a_state_that_a_time_limit_cut_off_has_its_own_value_whatever_its_mask(workers, learned_from):
-    config = TrainConfig(steps=96, ppo=QUICK, policy=PolicyConfig(body_size=16), device="cpu",
-                         collect=CollectConfig(mode="ver" if not workers else "nover", num_envs=2, num_workers=workers, rollout_steps=16))
-    train(NothingAtTheEnd, config)
+    train(NothingAtTheEnd, small(96, policy=PolicyConfig(body_size=16), device="cpu", num_workers=workers,
+                                 mode="nover" if workers else "ver"))
     checked = 0
     for policy, rows in learned_from[1:]:  # once it is known what values are in
         for x, action, value in zip(rows["obs"]["x"], rows["action"], rows["next_value"]):
             if x == 4:
                 last = {"x": torch.tensor([[5.0]]), "action_mask": torch.ones(1, 3)}
-                true = policy.act(last, torch.zeros(1, 0), policy.action_features(action[None]), deterministic=True).value.item()
+                true = policy.act(last, torch.zeros(1, 0), policy.action_features(action[None]),
+                                  deterministic=True).value.item()
                 assert value == pytest.approx(true, abs=1e-5) and abs(true) > 1e-6
                 checked += 1
     assert checked > 5
@@ -222,7 +226,8 @@ class Nested(gym.Env):
     def _obs(self):
         number = int(self.np_random.integers(256))
         image, speed = np.full((16, 16, 3), number, np.uint8), np.full(2, number, np.float32)
-        return (image, speed) if self.in_a_tuple else {"sensors": {"cam": image, "speed": speed}, "task": np.int64(self.t % 3)}
+        return (image, speed) if self.in_a_tuple else {"sensors": {"cam": image, "speed": speed},
+                                                       "task": np.int64(self.t % 3)}
 
     def step(self, action):
         self.t += 1
@@ -230,10 +235,11 @@ class Nested(gym.Env):
 
 
 @pytest.mark.parametrize("workers", [1, 0])
-@pytest.mark.parametrize("in_a_tuple, image, others", [(True, "0", ["1"]), (False, "sensors/cam", ["sensors/speed", "task"])])
-def test_an_image_inside_another_space_has_its_encoder_and_is_kept_as_bytes(in_a_tuple, image, others, workers, learned_from, tmp_path):
-    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16, embedding_size=8), device="cpu",
-                         collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
+@pytest.mark.parametrize("in_a_tuple, image, others",
+                         [(True, "0", ["1"]), (False, "sensors/cam", ["sensors/speed", "task"])])
+def test_an_image_inside_another_space_has_its_encoder_and_is_kept_as_bytes(in_a_tuple, image, others, workers,
+                                                                            learned_from, tmp_path):
+    config = small(policy=PolicyConfig(body_size=16, embedding_size=8), device="cpu", num_workers=workers)
     policy = train(lambda: Nested(in_a_tuple), config, tmp_path, progress=False).policy
     assert policy.image_keys == [image] and policy.vector_keys == others
     for _, rows in learned_from:
@@ -257,9 +263,7 @@ def test_a_mask_that_allows_nothing_is_refused_when_it_is_played(deterministic):
 
 
 def test_playing_again_gives_the_same_actions(tmp_path):
-    config = TrainConfig(steps=64, ppo=QUICK, policy=PolicyConfig(body_size=16, lstm_layers=1, hidden_size=8),
-                         collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
-    train(lambda: gym.make("Pendulum-v1"), config, tmp_path)
+    train(lambda: gym.make("Pendulum-v1"), small(), tmp_path)
 
     def episode(**settings):
         env = gym.make("Pendulum-v1")
@@ -292,12 +296,16 @@ def test_actions_are_played_within_the_bounds_of_the_environment_and_of_training
     (spaces.Sequence(spaces.Discrete(2)), "the observation is of the space Sequence"),
     (spaces.Dict(a=spaces.Sequence(spaces.Discrete(2))), "observation key 'a' is of the space"),
     (spaces.Box(-1, 1, (0,)), r"the observation is of the space .* of shape \(0,\); it must have at least one number"),
-    (spaces.Dict(a=spaces.Box(-1, 1, (3, 0)), b=spaces.Discrete(2)), "observation key 'a' is of the space .* at least one number"),
+    (spaces.Dict(a=spaces.Box(-1, 1, (3, 0)), b=spaces.Discrete(2)),
+     "observation key 'a' is of the space .* at least one number"),
     (spaces.Dict({}), r"the observation is of the space Dict\(\); it must have at least one number"),
     (spaces.Tuple(()), r"the observation is of the space Tuple\(\); it must have at least one number"),
-    (spaces.Dict(a=spaces.Dict({}), b=spaces.Discrete(2)), "observation key 'a' is of the space .* at least one number"),
-    (spaces.Dict(a=spaces.Tuple((spaces.Tuple(()),)), b=spaces.Discrete(2)), "observation key 'a' is of the space .* at least one number"),
-    (spaces.Tuple((spaces.Dict({}), spaces.Discrete(2))), "the observation is of the space .* at least one number in each of its parts"),
+    (spaces.Dict(a=spaces.Dict({}), b=spaces.Discrete(2)),
+     "observation key 'a' is of the space .* at least one number"),
+    (spaces.Dict(a=spaces.Tuple((spaces.Tuple(()),)), b=spaces.Discrete(2)),
+     "observation key 'a' is of the space .* at least one number"),
+    (spaces.Tuple((spaces.Dict({}), spaces.Discrete(2))),
+     "the observation is of the space .* at least one number in each of its parts"),
     (spaces.Dict({"a/b": spaces.Discrete(2), "a": spaces.Dict(b=spaces.Box(0, 255, (16, 16, 3), np.uint8))}),
      "two parts of the observation would both be called 'a/b'"),
 ])
@@ -315,18 +323,19 @@ def test_other_actions_are_refused():
 @pytest.mark.parametrize("space", [spaces.Box(-1, 1, (0,)), spaces.MultiDiscrete([])], ids=["box", "multi-discrete"])
 def test_actions_without_numbers_are_refused(space, workers, monkeypatch):
     monkeypatch.setitem(ACTIONS, "none", space)
-    config = TrainConfig(steps=64, ppo=QUICK, collect=CollectConfig(num_envs=2, num_workers=workers, rollout_steps=16))
     with pytest.raises(ValueError, match="the action is of the space .* at least one number"):
-        train(lambda: Odd("box", "none"), config)
+        train(lambda: Odd("box", "none"), small(num_workers=workers))
 
 
 def test_spaces_of_older_checkpoints_are_read():
     assert space_from_plain({"choices": [2, 3]}) == spaces.MultiDiscrete([2, 3])
-    assert space_from_plain({"box": [2], "low": 0.0, "high": 255.0, "dtype": "uint8"}) == spaces.Box(0, 255, (2,), np.uint8)
+    plain = {"box": [2], "low": 0.0, "high": 255.0, "dtype": "uint8"}
+    assert space_from_plain(plain) == spaces.Box(0, 255, (2,), np.uint8)
 
 
 @pytest.mark.parametrize("low, high, mean, is_bad", [
-    (-1, 1, 0.0, False), (-0.4, 0.4, 0.0, False), (-1000, 1000, 0.0, False), (0, 1, 0.0, False), (-1, 1, 1.5, False), (-np.inf, np.inf, 0.0, False),
+    (-1, 1, 0.0, False), (-0.4, 0.4, 0.0, False), (-1000, 1000, 0.0, False), (0, 1, 0.0, False), (-1, 1, 1.5, False),
+    (-np.inf, np.inf, 0.0, False),
     (10, 20, 0.0, True), (10, 20, 15.0, False), (0, 1000, 0.0, True), (-0.01, 0.01, 0.0, True)])
 def test_a_range_of_actions_that_is_hardly_explored_is_told(low, high, mean, is_bad, caplog):
     space = spaces.Box(low, high, (2,), np.float32)
@@ -334,7 +343,8 @@ def test_a_range_of_actions_that_is_hardly_explored_is_told(low, high, mean, is_
     assert (problem is not None) == is_bad and badly_explored(spaces.Discrete(3), mean, 1.0) is None
     if not is_bad or low != 10:
         return
-    assert problem.startswith("number 0 of an action lies between 10 and 20, and the policy begins with 0, give or take 1")
+    assert problem.startswith("number 0 of an action lies between 10 and 20, and the policy begins with 0, give or "
+                              "take 1")
 
     class Far(gym.Env):
         observation_space, action_space = spaces.Box(-1, 1, (1,)), space
@@ -346,6 +356,5 @@ def test_a_range_of_actions_that_is_hardly_explored_is_told(low, high, mean, is_
         def step(self, action):
             return np.zeros(1, np.float32), 0.0, False, bool(self.np_random.random() < 0.2), {}
 
-    config = TrainConfig(steps=32, ppo=QUICK, policy=PolicyConfig(body_size=8), collect=CollectConfig(num_envs=2, num_workers=0, rollout_steps=16))
-    train(Far, config)
+    train(Far, small(32, num_workers=0))
     assert caplog.text.count("RescaleAction(env, -1.0, 1.0)") == 1
