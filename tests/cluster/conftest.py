@@ -1,4 +1,5 @@
-"""One SLURM for the tests of this folder that ask for it; they are skipped with the reason where it is not installed."""
+"""One SLURM for the tests of this folder that ask for it; they are skipped with the reason where it is not
+installed."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m tests.cluster.slow_node [all | slow | asleep] [repeats]
 
-Two nodes of a SLURM on this machine, one rank on each, gloo between them; environments that sleep. Measured beside the model of
-`python -m benchmarks.scaling`.
+Two nodes of a SLURM on this machine, one rank on each, gloo between them; environments that sleep. Measured beside the
+model of `python -m benchmarks.scaling`.
 """
 
 # all timed: a measurement of a node that is slowed on purpose, started by hand
@@ -30,8 +30,8 @@ from tests.cluster.slurm import Slurm
 COST = PRESETS["none"]  # 20 ms a step, on all alike
 SETTINGS = {"time_scale": 1.0, "measured_envs": 4, "measured_steps": 16, "learn_s": 0.5, "updates": 6}
 SLOWER, SLEEP_S = 30.0, 20.0
-RANK = ("export RANK=$SLURM_PROCID WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + SLURM_JOB_ID)); "
-        "exec python -P -m benchmarks.engine_job {file}")
+RANK = ("export RANK=$SLURM_PROCID WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 "
+        "MASTER_PORT=$((20000 + SLURM_JOB_ID)); exec python -P -m benchmarks.engine_job {file}")
 
 
 def srun(slurm: Slurm, folder: Path, rule: str, sleeps: bool = False, **more: object) -> float:
@@ -46,8 +46,10 @@ def srun(slurm: Slurm, folder: Path, rule: str, sleeps: bool = False, **more: ob
 
 
 def _sleep(slurm: Slurm, folder: Path) -> None:
-    """Stop all processes of the second node for a while, once its environments have taken some steps of several rollouts."""
-    while min((_steps(file) for file in (folder / "traces" / "1").glob("*.trace")), default=0) < 4 * SETTINGS["measured_steps"]:
+    """Stop all processes of the second node for a while, once its environments have taken some steps of several
+    rollouts."""
+    while min((_steps(file) for file in (folder / "traces" / "1").glob("*.trace")),
+              default=0) < 4 * SETTINGS["measured_steps"]:
         time.sleep(0.1)
     found = [pid for pid in slurm.steps() if _is_on_second(pid)]
     for act in (signal.SIGSTOP, signal.SIGCONT):
@@ -77,7 +79,8 @@ def modelled(rule: str, slower: float, learn_s: float, latency_s: float) -> floa
 
 
 def calibrated(folder: Path) -> tuple[float, float]:
-    """Seconds of learning per rollout, and of latency per step, of two nodes that are alike: what the model cannot know."""
+    """Seconds of learning per rollout, and of latency per step, of two nodes that are alike: what the model cannot
+    know."""
     made = json.loads((folder / "figures.json").read_text())
     seconds = made["seconds"] / SETTINGS["updates"] - made["learn_s"]
     return made["learn_s"], seconds / SETTINGS["measured_steps"] - COST.mean_s
@@ -90,7 +93,8 @@ def slow(slurm: Slurm, root: Path, repeats: int) -> None:
     for repeat in range(repeats):
         for rule, slower in cells:
             folder = _folder(root, f"{rule}_{slower:.0f}_{repeat}")
-            found[rule, slower].append(srun(slurm, folder, rule, **({"slow_ranks": {"1": slower}} if slower > 1 else {})))
+            found[rule,
+                  slower].append(srun(slurm, folder, rule, **({"slow_ranks": {"1": slower}} if slower > 1 else {})))
             if slower == 1:
                 parts.append(calibrated(folder))
     learn_s, latency_s = (statistics.median(values) for values in zip(*parts, strict=True))
@@ -100,7 +104,8 @@ def slow(slurm: Slurm, root: Path, repeats: int) -> None:
     for (rule, slower), values in found.items():
         measured = [value / alike for value in values]
         model = modelled(rule, slower, learn_s, latency_s) / modelled("none", 1.0, learn_s, latency_s)
-        print(f"{rule:6} {slower:3.0f}   {statistics.median(measured):.3f} ({min(measured):.3f} .. {max(measured):.3f})   {model:.3f}",
+        print(f"{rule:6} {slower:3.0f}   {statistics.median(measured):.3f} ({min(measured):.3f} .. "
+              f"{max(measured):.3f})   {model:.3f}",
               flush=True)
 
 
@@ -109,8 +114,9 @@ def asleep(slurm: Slurm, root: Path) -> None:
         folder = _folder(root, f"sleep_{rule}")
         srun(slurm, folder, rule, sleeps=True, updates=40)
         gaps = np.diff([update["end_s"] for update in json.loads((folder / "result.json").read_text())["updates"]])
-        print(f"{rule:6} asleep for {SLEEP_S:.0f} s: an update took {gaps.max():.1f} s instead of {np.median(gaps):.2f} s, longer by "
-              f"{(gaps.max() - np.median(gaps)) / SLEEP_S:.2f} of the sleep; all {len(gaps) + 1} updates were made", flush=True)
+        print(f"{rule:6} asleep for {SLEEP_S:.0f} s: an update took {gaps.max():.1f} s instead of "
+              f"{np.median(gaps):.2f} s, longer by {(gaps.max() - np.median(gaps)) / SLEEP_S:.2f} of the sleep; all "
+              f"{len(gaps) + 1} updates were made", flush=True)
 
 
 def main(what: str, repeats: int) -> None:

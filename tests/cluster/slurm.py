@@ -19,7 +19,8 @@ INSTALL = "apt-get install -y --no-install-recommends slurm-wlm munge"
 NODES = ("127.0.0.1", "127.0.0.2")  # names that need no line in /etc/hosts
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 
-# Processes are followed by their parents and nothing is bound to cores: this needs neither cgroups nor another privilege than root.
+# Processes are followed by their parents and nothing is bound to cores: this needs neither cgroups nor another
+# privilege than root.
 CONFIGURATION = """\
 ClusterName=small
 SlurmctldHost={host}(127.0.0.1)
@@ -57,7 +58,9 @@ def missing() -> str | None:
     absent = [name for name in PROGRAMS if not find(name)]
     if absent:
         return f"{', '.join(absent)} not installed: {INSTALL}"
-    return None if os.geteuid() == 0 else "only root may start the jobs of a SLURM of its own; for the programs: " + INSTALL
+    if os.geteuid() == 0:
+        return None
+    return f"only root may start the jobs of a SLURM of its own; for the programs: {INSTALL}"
 
 
 def find(name: str) -> str | None:
@@ -96,7 +99,8 @@ class Slurm:
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
         try:
-            self._start("munged", "--foreground", "--force", f"--socket={self.folder}/munge.socket", f"--key-file={key}",
+            self._start("munged", "--foreground", "--force", f"--socket={self.folder}/munge.socket",
+                        f"--key-file={key}",
                         f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/munged.log",
                         f"--seed-file={self.folder}/munged.seed")
             self.wait(lambda: (self.folder / "munge.socket").exists(), 20.0, "munged to listen")
@@ -133,7 +137,7 @@ class Slurm:
     def _start(self, program: str, *words: str, name: str | None = None) -> None:
         with open(self.folder / f"{name or program}.out", "ab") as out:
             self.daemons[name or program] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", find(program), *words],  # not even kill -9 of the test leaves it behind
+                ["setpriv", "--pdeathsig", "KILL", find(program), *words],  # also after kill -9 of the test
                 env=self.environment(), stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def environment(self) -> dict[str, str]:
@@ -155,9 +159,11 @@ class Slurm:
                 continue
         return found
 
-    def run(self, *words: str, timeout_s: float = 60.0, directory: Path | None = None, **more: str) -> subprocess.CompletedProcess:
+    def run(self, *words: str, timeout_s: float = 60.0, directory: Path | None = None,
+            **more: str) -> subprocess.CompletedProcess:
         """One of SLURM's commands, to its end."""
-        return subprocess.run([find(words[0]) or words[0], *words[1:]], env=self.environment() | more, capture_output=True, text=True,
+        return subprocess.run([find(words[0]) or words[0], *words[1:]], env=self.environment() | more,
+                              capture_output=True, text=True,
                               timeout=timeout_s, cwd=directory or self.folder)
 
     def submit(self, script: Path, *options: str) -> str:
@@ -194,7 +200,8 @@ class Slurm:
     def tails(self) -> str:
         """The ends of all logs."""
         files = sorted([*self.folder.glob("*.log"), *self.folder.glob("*.out"), *self.folder.rglob("slurm-*.out")])
-        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-1500:]}" for file in dict.fromkeys(files))
+        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-1500:]}"
+                         for file in dict.fromkeys(files))
 
     def nodes_idle(self) -> int:
         done = self.run("sinfo", "-h", "-N", "-o", "%T")

@@ -18,13 +18,16 @@ def test_a_node_joins_and_is_lost(tmp_path):
     run, rendezvous = tmp_path / "outputs/train/pick/elastic", port()
     # torch 2.13's agents wait for each other for ever when a node joins, unless each start has a store of its own.
     shared = environment(tmp_path) | {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1:2", "--nproc-per-node=1", "--rdzv-backend=c10d",
-               f"--rdzv-endpoint=127.0.0.1:{rendezvous}", "--rdzv-id=1", "--rdzv-conf=last_call_timeout=1", "--max-restarts=5",
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1:2", "--nproc-per-node=1",
+               "--rdzv-backend=c10d",
+               f"--rdzv-endpoint=127.0.0.1:{rendezvous}", "--rdzv-id=1", "--rdzv-conf=last_call_timeout=1",
+               "--max-restarts=5",
                "-m", "rearrange", "train", *TWO, "steps=2560", "checkpoint_every_s=0.5", "name=elastic", "resume=auto",
                "ppo.entropy_target=0.5", "ppo.entropy_coef=0.01"]
 
     def node() -> subprocess.Popen:
-        return subprocess.Popen(command, cwd=tmp_path, env=shared, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        return subprocess.Popen(command, cwd=tmp_path, env=shared, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True,
                                 start_new_session=True)
 
     log = run / "log.txt"
@@ -48,6 +51,7 @@ def test_a_node_joins_and_is_lost(tmp_path):
     assert rates[-1] < 0.01 * rates[0]
     # the entropy is above its target all the time; the first rollout alone is measured, not learned from
     coefficients = [row["learn/entropy_coef"] for row in rows[1:]]
-    assert 0.0 < coefficients[-1] < coefficients[0] and coefficients == sorted(coefficients, reverse=True), "kept by each restart"
+    assert 0.0 < coefficients[-1] < coefficients[0]
+    assert coefficients == sorted(coefficients, reverse=True), "kept by each restart"
     for key in ("episodes", "updates", "wall_s"):
         assert [row[key] for row in rows] == sorted(row[key] for row in rows), key

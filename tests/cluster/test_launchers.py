@@ -21,7 +21,8 @@ SWEEP = ("train", "-m", *TINY, "seed=0,1", "name=two", *ON_SLURM)
 
 def start(slurm: Slurm, folder: Path, *words: str) -> subprocess.Popen:
     """`rearrange <words>`, as on a login node."""
-    return subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], cwd=folder, env=slurm.environment(), text=True,
+    return subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], cwd=folder, env=slurm.environment(),
+                            text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
@@ -55,7 +56,8 @@ def test_jobs_of_a_sweep_are_slurms_and_a_warning_requeues_them(slurm: Slurm, tm
     logs = told(tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:] + logs[-3000:]
     assert [status(run) for run in runs] == ["finished", "finished"] and "best step 1," in done.stdout
-    assert all(1500 <= checkpoint_steps(run)[-1] < 1800 for run in runs) and "stopped by SIGUSR2" in (run / "log.txt").read_text()
+    assert all(1500 <= checkpoint_steps(run)[-1] < 1800
+               for run in runs) and "stopped by SIGUSR2" in (run / "log.txt").read_text()
     again = finish(start(slurm, tmp_path, *SWEEP, "steps=1500"))
     assert again.returncode == 0 and "2 jobs, 2 finished before" in again.stdout and not queued(slurm)
 
@@ -66,18 +68,22 @@ def test_ctrl_c_cancels_all_jobs_and_the_same_sweep_goes_on(slurm: Slurm, tmp_pa
     wait_until(lambda: all(steps_logged(run) for run in runs), process, 240.0)
     process.send_signal(signal.SIGINT)
     stopped = finish(process)
-    assert stopped.returncode == 130 and [status(run) for run in runs] == ["stopped", "stopped"], stopped.stdout + stopped.stderr
+    assert stopped.returncode == 130
+    assert [status(run) for run in runs] == ["stopped", "stopped"], stopped.stdout + stopped.stderr
     slurm.wait(lambda: not queued(slurm), 60.0, "the jobs to leave the queue")
 
 
 def test_a_partition_that_is_not_there_is_one_sentence(slurm: Slurm, tmp_path):
     done = finish(start(slurm, tmp_path, *SWEEP, "hydra.launcher.partition=gpu"))
-    assert done.returncode == 2 and done.stderr.strip().splitlines()[-1].startswith("rearrange train: hydra/launcher=submitit_slurm: ")
-    assert "nvalid partition" in done.stderr and "Traceback" not in done.stderr and not (tmp_path / "outputs/train").exists()
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].startswith("rearrange train: " "hydra/launcher=submitit_slurm: ")
+    assert "nvalid partition" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "outputs/train").exists()
 
 
 def test_reproduce_runs_each_job_once_what_it_needs_is_finished(slurm: Slurm, tmp_path):
-    words = ("reproduce", "preset=smoke", "scenarios=[tidy_house]", "agents=[tp_srl_nonav,random]", "pretrained=false", "steps=512",
+    words = ("reproduce", "preset=smoke", "scenarios=[tidy_house]", "agents=[tp_srl_nonav,random]", "pretrained=false",
+             "steps=512",
              "episodes=1", *ON_SLURM)
     process = start(slurm, tmp_path, *words)
     runs = {name: tmp_path / f"outputs/train/{name}/reproduce_smoke" for name in ("pick", "place")}

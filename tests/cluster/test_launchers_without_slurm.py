@@ -1,4 +1,5 @@
-"""Sweeps in several processes at once: Ctrl-C saves all of them, the same command goes on, and a warning is a new start."""
+"""Sweeps in several processes at once: Ctrl-C saves all of them, the same command goes on, and a warning is a new
+start."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, session_members, status, steps_logged, wait_until
+from tests.e2e import front_door
+from tests.e2e.front_door import TINY, checkpoint_steps, environment, finish, status, steps_logged, wait_until
 from tests.waiting import until
 
 SWEEP = ("train", "-m", *TINY, "steps=800", "seed=0,1", "name=two", "objective=step")
@@ -18,13 +20,14 @@ SWEEP = ("train", "-m", *TINY, "steps=800", "seed=0,1", "name=two", "objective=s
 
 def start(directory: Path, *words: str) -> subprocess.Popen:
     """A process that is not forked from another: joblib looks for the program that it came from."""
-    return subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], cwd=directory, env=environment(directory), text=True,
+    return subprocess.Popen([sys.executable, "-P", "-m", "rearrange", *words], cwd=directory,
+                            env=environment(directory), text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
 def nobody_is_left(process: subprocess.Popen) -> None:
     """Of its session; who tracks resources for it ends a moment later."""
-    until(lambda: not session_members(process.pid), "the last process of its session to end")
+    until(lambda: not front_door.session_members(process.pid), "the last process of its session to end")
 
 
 def test_ctrl_c_saves_all_jobs_and_another_launcher_goes_on_with_them(tmp_path):
@@ -36,7 +39,8 @@ def test_ctrl_c_saves_all_jobs_and_another_launcher_goes_on_with_them(tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: this process and those of joblib
     stopped = finish(process, 300.0)
     assert stopped.returncode == 130 and "Traceback" not in stopped.stderr, stopped.stderr
-    assert [status(run) for run in runs] == ["stopped", "stopped"] and all(checkpoint_steps(run)[-1] < 800 for run in runs)
+    assert [status(run) for run in runs] == ["stopped",
+                                             "stopped"] and all(checkpoint_steps(run)[-1] < 800 for run in runs)
     assert "stopped by" in (tmp_path / "outputs/sweeps/train_two/pick_two_seed-0.txt").read_text()
     nobody_is_left(process)
 

@@ -29,7 +29,8 @@ def output(folder: Path, number: str) -> str:
 
 
 def test_srun_trains_one_policy_on_two_nodes(slurm: Slurm, tmp_path):
-    done = slurm.run("srun", "-N2", "-n2", "--kill-on-bad-exit=1", "python", "-P", "-m", "rearrange", "train", *TWO, "steps=128",
+    done = slurm.run("srun", "-N2", "-n2", "--kill-on-bad-exit=1", "python", "-P", "-m", "rearrange", "train", *TWO,
+                     "steps=128",
                      "name=two", timeout_s=300.0, directory=tmp_path)
     run = tmp_path / "outputs/train/pick/two"
     assert done.returncode == 0, done.stderr[-3000:]
@@ -59,7 +60,8 @@ def test_a_warning_before_the_time_limit_is_a_requeue(slurm: Slurm, tmp_path):
     """#SBATCH --signal, which SLURM sends to all tasks: saved, asked for once, gone on with."""
     run = tmp_path / "outputs/train/pick/one"
     command = train(*TWO, "steps=4000", "name=one", "requeue=true", srun="srun")
-    number = slurm.submit(script(tmp_path, command, options="#SBATCH --requeue --open-mode=append -N2 -n2 --time=5 --signal=USR1@30"))
+    options = "#SBATCH --requeue --open-mode=append -N2 -n2 --time=5 --signal=USR1@30"
+    number = slurm.submit(script(tmp_path, command, options=options))
     slurm.wait(lambda: bool(steps_logged(run)), 240.0, "the first metrics")
     # The time limit itself is a matter of minutes, and checked every 30 s: the same signal, sent now.
     assert slurm.run("scancel", "--signal=USR1", number).returncode == 0
@@ -79,16 +81,19 @@ def test_a_warned_task_of_an_array_requeues_itself_alone(slurm: Slurm, tmp_path)
     runs = [tmp_path / f"outputs/train/pick/task_{task}" for task in range(3)]
     slurm.wait(lambda: all(steps_logged(run) for run in runs), 240.0, "the first metrics")
     shown = slurm.run("scontrol", "show", "job", "-o", array).stdout.splitlines()
-    warned = next(word.split("=")[1] for line in shown if f"JobId={array} " in line for word in line.split() if "ArrayTaskId=" in word)
+    warned = next(word.split("=")[1] for line in shown if f"JobId={array} " in line for word in line.split()
+                  if "ArrayTaskId=" in word)
     run = runs[int(warned)]
     assert slurm.run("scancel", "--signal=USR1", f"{array}_{warned}").returncode == 0
     slurm.wait(lambda: slurm.job(f"{array}_{warned}").get("JobState") == "PENDING", 60.0, "the task to be requeued")
-    assert status(run) == "stopped" and f"asked SLURM to start job {array}_{warned} again" in output(tmp_path, f"{array}_{warned}")
+    assert status(run) == "stopped"
+    assert f"asked SLURM to start job {array}_{warned} again" in output(tmp_path, f"{array}_{warned}")
     others = [task for task in range(3) if task != int(warned)]
     assert [slurm.job(f"{array}_{task}").get("JobState") for task in others] == ["RUNNING", "RUNNING"]
     slurm.start_again(f"{array}_{warned}")
     slurm.wait(lambda: "continues outputs" in output(tmp_path, f"{array}_{warned}"), 240.0, "the task to go on")
-    assert [slurm.job(f"{array}_{task}").get("Restarts") for task in range(3)] == ["1" if task == int(warned) else "0" for task in range(3)]
+    restarts = [slurm.job(f"{array}_{task}").get("Restarts") for task in range(3)]
+    assert restarts == ["1" if task == int(warned) else "0" for task in range(3)]
     assert slurm.run("scancel", array).returncode == 0
 
 
@@ -98,7 +103,8 @@ def test_the_documented_script_survives_preemption_and_warnings(slurm: Slurm, tm
     done = slurm.run("sbatch", "--parsable", "train.sh", *words, directory=tmp_path)
     assert done.returncode == 0, done.stderr
     number = done.stdout.strip()
-    for number_of_starts, fault in enumerate((["scancel", "--signal=USR1", number], ["scontrol", "requeue", number]), 1):
+    for number_of_starts, fault in enumerate((["scancel", "--signal=USR1", number], ["scontrol", "requeue", number]),
+                                             1):
         told = steps_logged(run)[-1:] if number_of_starts > 1 else []
         slurm.wait(lambda: steps_logged(run)[-1:] != told, 240.0, "more metrics")
         assert slurm.run(*fault).returncode == 0
@@ -106,14 +112,16 @@ def test_the_documented_script_survives_preemption_and_warnings(slurm: Slurm, tm
         assert status(run) == "stopped"
     job, told = slurm.wait_for_end(number), output(tmp_path, number)
     assert job["JobState"] == "COMPLETED" and job["Restarts"] == "2", told[-3000:]
-    assert told.count(f"asked SLURM to start job {number} again") == 1 and told.count(" saved outputs/train/pick/two") == 2
+    assert told.count(f"asked SLURM to start job {number} again") == 1
+    assert told.count(" saved outputs/train/pick/two") == 2
     assert status(run) == "finished" and 6000 <= checkpoint_steps(run)[-1] < 6064 and "Traceback" not in told
     again = slurm.wait_for_end(slurm.run("sbatch", "--parsable", "train.sh", *words, directory=tmp_path).stdout.strip())
     assert again["JobState"] == "COMPLETED" and again["ExitCode"] == "0:0"
 
 
 def test_srun_shares_the_episodes_of_an_evaluation(slurm: Slurm, tmp_path):
-    done = slurm.run("srun", "-N2", "-n2", "python", "-P", "-m", "rearrange", "eval", "skill=pick", "agent=zero", "sim.num_layouts=4",
+    done = slurm.run("srun", "-N2", "-n2", "python", "-P", "-m", "rearrange", "eval", "skill=pick", "agent=zero",
+                     "sim.num_layouts=4",
                      "episodes=32", "workers=1", "skill.max_steps=20", "name=two", timeout_s=300.0, directory=tmp_path)
     assert done.returncode == 0 and done.stdout.count("eval pick  32/32 100%") == 1, (done.stdout, done.stderr)
     assert json.loads((tmp_path / "outputs/eval/pick/two/metrics.json").read_text())["episodes"] == 32
@@ -133,4 +141,5 @@ def test_a_node_that_does_not_see_the_run_is_told(slurm: Slurm, tmp_path):
     done = slurm.run("srun", "-N2", "-n2", "bash", "-c", command, timeout_s=300.0, directory=tmp_path)
     told = done.stdout + done.stderr
     assert done.returncode == 0 and told.count("does not see outputs/train/pick/two: ") == 1, told[-3000:]
-    assert not (tmp_path / "disk_1/outputs").exists() and checkpoint_steps(tmp_path / "disk_0/outputs/train/pick/two") == [128]
+    assert not (tmp_path / "disk_1/outputs").exists()
+    assert checkpoint_steps(tmp_path / "disk_0/outputs/train/pick/two") == [128]

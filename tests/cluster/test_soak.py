@@ -1,4 +1,5 @@
-"""Ten minutes of one training on two nodes, hit 30 times at random moments: all steps are made, and nothing is damaged or left.
+"""Ten minutes of one training on two nodes, hit 30 times at random moments: all steps are made, and nothing is damaged
+or left.
 
     pytest -m slow -s tests/cluster/test_soak.py      REARRANGE_SOAK_SEED=1: other moments
 """
@@ -59,7 +60,8 @@ class Soak:
         for pid in self.slurm.steps():
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-                if ours in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") and all(part in words for part in parts):
+                is_ours = ours in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                if is_ours and all(part in words for part in parts):
                     found.append(pid)
             except OSError:
                 continue
@@ -91,7 +93,8 @@ def test_soak(slurm: Slurm, tmp_path):
     (tmp_path / "train.sh").write_text(documented_script())
     steps = int(TRAINING_S * _pace(slurm, tmp_path))
     soak = Soak(slurm, tmp_path, steps)
-    run, faults = soak.run, [kind for kind in ("requeue", "rank", "shell", "slurmd", "USR1", "scancel") for _ in range(FAULTS // 6)]
+    run, faults = soak.run, [kind for kind in ("requeue", "rank", "shell", "slurmd", "USR1", "scancel")
+                             for _ in range(FAULTS // 6)]
     chance.shuffle(faults)
     began, longest_lost_s = time.monotonic(), 0.0
     for number, kind in enumerate(faults, 1):
@@ -107,15 +110,17 @@ def test_soak(slurm: Slurm, tmp_path):
             saved_at = max((file.stat().st_mtime for file in (run / "checkpoints").glob("step_*.pt")), default=0.0)
             longest_lost_s = max(longest_lost_s, time.time() - max(saved_at, first_row_at))
         reached = _rows(run)[-1:] or [0]
-        print(f"{time.monotonic() - began:5.0f} s  fault {number:2}: {kind:8} at step {reached[0]:,} of {steps:,}, job {soak.number}",
+        print(f"{time.monotonic() - began:5.0f} s  fault {number:2}: {kind:8} at step {reached[0]:,} of {steps:,}, job "
+              f"{soak.number}",
               flush=True)
         soak.hit(kind, chance)
     while soak.running():
         time.sleep(1.0)
     took_s = time.monotonic() - began
     told = "\n".join(path.read_text(errors="replace") for path in tmp_path.glob("slurm-*.out"))
-    print(f"seed {seed}: {steps:,} steps in {took_s:.0f} s, {FAULTS} faults, {soak.starts} submissions, {told.count('continues outputs')} "
-          f"continuations; longest time since a checkpoint when a process was killed: {longest_lost_s:.1f} s")
+    print(f"seed {seed}: {steps:,} steps in {took_s:.0f} s, {FAULTS} faults, {soak.starts} submissions, "
+          f"{told.count('continues outputs')} continuations; longest time since a checkpoint when a process was "
+          f"killed: {longest_lost_s:.1f} s")
     assert status(run) == "finished" and steps <= checkpoint_steps(run)[-1] < steps + 64
     assert "Traceback" not in told, told[-5000:]
     logged = steps_logged(run)
@@ -141,7 +146,8 @@ def _left(slurm: Slurm) -> list[str]:
 def _pace(slurm: Slurm, folder: Path) -> float:
     """Steps a second that this machine trains, starting and stopping included."""
     began = time.monotonic()
-    done = slurm.run("srun", "-N2", "-n2", "python", "-P", "-m", "rearrange", "train", *WORDS, "steps=4000", "name=pace",
+    done = slurm.run("srun", "-N2", "-n2", "python", "-P", "-m", "rearrange", "train", *WORDS, "steps=4000",
+                     "name=pace",
                      timeout_s=600.0, directory=folder)
     assert done.returncode == 0, done.stderr
     return 0.5 * 4000 / (time.monotonic() - began)  # half of the time goes by in starting again

@@ -1,4 +1,5 @@
-"""Damaged files: what is read is refused in one sentence or read, whatever was done to it; a changed checkpoint is always refused."""
+"""Damaged files: what is read is refused in one sentence or read, whatever was done to it; a changed checkpoint is
+always refused."""
 
 # all timed: a soak does harm at random moments
 
@@ -19,12 +20,14 @@ from typing import Any
 
 LONG_S = 20.0  # of processor time, in which a file is read or refused
 PAUSE_S = 0.25  # between two faults: the other sieges need the processor, too
-ODD = (b"NaN", b"1e400", b"-1e30", b"9" * 400, b"null", b"[]", b"{}", b'"a"', b"", b"-0", b"0.0", b"true", b"\xff\xfe", b"1e-320")
+ODD = (b"NaN", b"1e400", b"-1e30", b"9" * 400, b"null", b"[]", b"{}", b'"a"', b"", b"-0", b"0.0", b"true", b"\xff\xfe",
+       b"1e-320")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file: what `read` reads of it, given the path, raises one of our errors or succeeds. exact: every change is found."""
+    """A kind of file: what `read` reads of it, given the path, raises one of our errors or succeeds. exact: every
+    change is found."""
 
     name: str
     file: Path
@@ -71,16 +74,20 @@ def kinds(place: Path) -> list[Kind]:
     data_set, home = make_kitchen(place / "kitchen"), make_homes(place / "homes")
     urdf = next((place / "kitchen").rglob("*.urdf"))
     (place / "message.bin").write_bytes(pack({"actions": [0.5, 1.0], "about": {"a": 1}}))
-    (place / "metrics.jsonl").write_text("".join(json.dumps({"step": step, "loss": 1 / (step + 1)}) + "\n" for step in range(20)))
+    (place / "metrics.jsonl").write_text("".join(json.dumps({"step": step, "loss": 1 / (step + 1)}) + "\n"
+                                                 for step in range(20)))
     (place / "problem.pddl").write_text(TIDY_HOUSE)
     (place / "domain.pddl").write_bytes(DOMAIN_FILE.read_bytes())
     (place / "own.yaml").write_text("name: own\nproblem: tidy_house\nobjects: [any]\nstarts: [any]\ngoals: [any]\n")
     return [
         Kind("checkpoint", place / "step_000000000064.pt", load_checkpoint, exact=True),
-        Kind("episodes, compressed", place / "two.json.gz", read_episodes), Kind("episodes", place / "two.json", read_episodes),
-        Kind("GLB", place / "room.glb", lambda path: read_glb(path, path)), Kind("URDF", urdf, read_urdf, in_place=True),
+        Kind("episodes, compressed", place / "two.json.gz", read_episodes),
+        Kind("episodes", place / "two.json", read_episodes),
+        Kind("GLB", place / "room.glb", lambda path: read_glb(path, path)),
+        Kind("URDF", urdf, read_urdf, in_place=True),
         Kind("data set", data_set, lambda path: command("scenes", "check", f"dataset={data_set}"), in_place=True),
-        *(Kind("part of a data set", file, lambda path: command("scenes", "check", f"dataset={data_set}"), in_place=True)
+        *(Kind("part of a data set", file, lambda path: command("scenes", "check", f"dataset={data_set}"),
+               in_place=True)
           for file in sorted((place / "kitchen").rglob("*.json")) if file != data_set),
         Kind("MJCF", home / "kitchen.xml", lambda path: command("scenes", "check", f"dataset={home}"),
              in_place=True),
@@ -108,7 +115,8 @@ def damaged(raw: bytes, rng: random.Random) -> tuple[str, bytes]:
     if how == "line" and raw.count(b"\n") > 1:
         lines = raw.splitlines(keepends=True)
         which = rng.randrange(len(lines))
-        return how, b"".join(lines[:which] + lines[which + 1:] if rng.random() < 0.5 else lines[:which] + lines[which:which + 1] + lines[which:])
+        return how, b"".join(lines[:which] + lines[which + 1:] if rng.random() < 0.5 else lines[:which]
+                             + lines[which:which + 1] + lines[which:])
     to = min(to, at + 4096)
     return how, {"cut": raw[:at], "zeros": raw[:at] + bytes(to - at) + raw[to:], "gone": raw[:at] + raw[to:],
                  "twice": raw[:to] + raw[at:]}.get(how, raw[:at] + rng.randbytes(to - at) + raw[to:])
@@ -132,7 +140,8 @@ def besiege(place: Path, rng: random.Random) -> Iterator[str]:
         how, changed = damaged(raw := contents[kind.file], rng)
         if changed == raw:
             continue
-        file = kind.file if kind.in_place else kind.file.with_name(f"{number}_{kind.file.name}" if not kind.exact else kind.file.name)
+        file = kind.file if kind.in_place else kind.file.with_name(f"{number}_{kind.file.name}" if not kind.exact
+                                                                   else kind.file.name)
         if rng.random() < 0.02 and not kind.in_place and kind.name not in ("message", "metrics"):
             how, changed = "pipe", None
             file.unlink(missing_ok=True)

@@ -1,4 +1,5 @@
-"""A recording that is killed, signalled, and whose disk is full: what it says that it holds is there, and its end is that of one without faults."""
+"""A recording that is killed, signalled, and whose disk is full: what it says that it holds is there, and its end is
+that of one without faults."""
 
 # all timed: a soak does harm at random moments
 
@@ -19,7 +20,8 @@ from tests.e2e.front_door import finish, rearrange, session_members, start
 from tests.small_disk import fill, free, small_disk
 from tests.waiting import until
 
-WORDS = ("record", "skill=pick", "agent=random", "episodes=40", "successes_only=false", "workers=2", "skill.max_steps=12", "format=lerobot",
+WORDS = ("record", "skill=pick", "agent=random", "episodes=40", "successes_only=false", "workers=2",
+         "skill.max_steps=12", "format=lerobot",
          "sim.num_layouts=4")
 
 
@@ -35,11 +37,13 @@ def frames(folder: Path) -> list[tuple]:
 
 
 def besiege(place: Path, rng: random.Random) -> Iterator[str]:
-    """Record again and again, with faults, until all episodes are there; the data set is then that of an undisturbed recording."""
+    """Record again and again, with faults, until all episodes are there; the data set is then that of an undisturbed
+    recording."""
     with small_disk(place / "disk", 64) as disk:
         done = rearrange(place, *WORDS, f"out={place / 'reference'}")
         assert done.returncode == 0, done.stderr
-        reference = frames(place / "reference"), [json.dumps(each, sort_keys=True) for each in starts(place / "reference")]
+        reference = frames(place / "reference"), [json.dumps(each, sort_keys=True)
+                                                  for each in starts(place / "reference")]
         while True:
             yield from _recording(place, disk, rng, reference)
             shutil.rmtree(disk / "set")

@@ -2,9 +2,10 @@
 
     python -m tests.soak seconds=3600 seed=0 out=soak.json
 
-`training` kills, stops and signals a training and its workers and fills its disk; `recording` does so to a recording; `files`
-damages every kind of file that is read; `sockets` breaks off conversations with policy servers; `viewer` says anything to a viewer.
-Nothing that was reported as saved may be lost, nothing may hang, and a mistake is one sentence. The exit status is 1 if a law was broken.
+`training` kills, stops and signals a training and its workers and fills its disk; `recording` does so to a recording;
+`files` damages every kind of file that is read; `sockets` breaks off conversations with policy servers; `viewer` says
+anything to a viewer. Nothing that was reported as saved may be lost, nothing may hang, and a mistake is one sentence.
+The exit status is 1 if a law was broken.
 """
 
 # all timed: a soak does harm at random moments and ends after a given time
@@ -31,7 +32,8 @@ SILENT_S = 180.0  # without a fault a siege counts as hanging
 
 def run(name: str, place: Path, seed: int, seconds: float, news: Any) -> None:
     """One siege in its own process; sends (siege, kind of fault, what broke a law or "") for each fault."""
-    for signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # which `nohup` and shells ignore in the background, and their children, too
+    # which `nohup` and shells ignore in the background, and their children, too
+    for signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
     logging.getLogger("websockets").setLevel(logging.CRITICAL)  # of clients and servers that do harm, not of ours
     rng, ends = random.Random(f"{seed} {name}"), time.monotonic() + seconds
@@ -52,7 +54,8 @@ def run(name: str, place: Path, seed: int, seconds: float, news: Any) -> None:
 def table(counts: Counter[tuple[str, str]], seconds: float) -> str:
     """Faults by siege and kind."""
     rows = [f"| {siege} | {kind} | {count:,} |" for (siege, kind), count in sorted(counts.items())]
-    return "\n".join(["| siege | fault | times |", "|---|---|---|", *rows, f"| all | in {seconds / 60:.0f} minutes | {counts.total():,} |"])
+    return "\n".join(["| siege | fault | times |", "|---|---|---|", *rows,
+                      f"| all | in {seconds / 60:.0f} minutes | {counts.total():,} |"])
 
 
 def main(seconds: float, seed: int, out: Path, sieges: tuple[str, ...] = SIEGES) -> int:
@@ -80,16 +83,19 @@ def main(seconds: float, seed: int, out: Path, sieges: tuple[str, ...] = SIEGES)
         for name, process in processes.items():
             if process.exitcode and process.exitcode != -9 and name not in gone:
                 gone.add(name)
-                broken.append({"siege": name, "minute": (time.monotonic() - began) / 60, "law": f"ended with {process.exitcode}"})
+                broken.append({"siege": name, "minute": (time.monotonic() - began) / 60,
+                               "law": f"ended with {process.exitcode}"})
             if process.is_alive() and time.monotonic() - heard[name] > SILENT_S:
-                broken.append({"siege": name, "minute": (time.monotonic() - began) / 60, "law": f"hangs: no fault for {SILENT_S:.0f} s"})
+                broken.append({"siege": name, "minute": (time.monotonic() - began) / 60,
+                               "law": f"hangs: no fault for {SILENT_S:.0f} s"})
                 print(f"{name} hangs", flush=True)
                 process.kill()
     took = time.monotonic() - began
     print(table(counts, took))
     print(f"{len(broken)} laws broken")
     rows = [{"siege": siege, "fault": kind, "times": count} for (siege, kind), count in sorted(counts.items())]
-    out.write_text(json.dumps({"seconds": took, "seed": seed, "faults": counts.total(), "rows": rows, "broken": broken}, indent=1))
+    out.write_text(json.dumps({"seconds": took, "seed": seed, "faults": counts.total(), "rows": rows, "broken": broken},
+                              indent=1))
     if not broken:
         shutil.rmtree(place, ignore_errors=True)
     return bool(broken)

@@ -1,4 +1,5 @@
-"""Conversations with policy servers that are broken off or go wrong, on both sides: the next one is served, and an answer is right or refused."""
+"""Conversations with policy servers that are broken off or go wrong, on both sides: the next one is served, and an
+answer is right or refused."""
 
 # all timed: a soak does harm at random moments
 
@@ -43,7 +44,8 @@ def _ask_wrongly(url: str, rng: random.Random) -> str:
 
     host, port = url.removeprefix("ws://").split(":")
     good = pack({"observation/joint": JOINT})
-    kind = rng.choice(["closed at once", "closed in a message", "noise", "damaged question", "odd number", "reset", "text", "no http"])
+    kind = rng.choice(["closed at once", "closed in a message", "noise", "damaged question", "odd number", "reset",
+                       "text", "no http"])
     if kind in ("closed at once", "no http", "reset"):
         with socket.create_connection((host, int(port))) as raw:
             if kind == "no http":
@@ -61,11 +63,13 @@ def _ask_wrongly(url: str, rng: random.Random) -> str:
         at = rng.randrange(len(good))
         message = {"noise": rng.randbytes(rng.randint(0, 2000)), "text": "{}" * rng.randint(0, 50),
                    "damaged question": good[:at] + rng.randbytes(1) + good[at + 1:],
-                   "odd number": pack({"observation/joint": np.full(7, rng.choice([np.nan, np.inf, 3e38, -3e38, 1e-45]), np.float32)})}[kind]
+                   "odd number": pack({"observation/joint": np.full(7, rng.choice([np.nan, np.inf, 3e38, -3e38, 1e-45]),
+                                                                    np.float32)})}[kind]
         with contextlib.suppress(ConnectionClosed):
             connection.send(message)
             answer = connection.recv(60)
-            assert isinstance(answer, str) and answer.isprintable() and len(answer) < 1000 or _is_action(answer), answer[:300]
+            assert isinstance(answer,
+                              str) and answer.isprintable() and len(answer) < 1000 or _is_action(answer), answer[:300]
     return f"client: {kind}"
 
 
@@ -84,7 +88,8 @@ def _answer_wrongly(rng: random.Random) -> str:
     from rearrange.home.settings.remote import Remote, RemoteError, RemoteSettings
 
     right = pack({"actions": np.full(3, 0.5, np.float32)})
-    kind = rng.choice(["closes", "closes often", "noise", "damaged answer", "two answers", "NaN", "text", "wrong length"])
+    kind = rng.choice(["closes", "closes often", "noise", "damaged answer", "two answers", "NaN", "text",
+                       "wrong length"])
     lost = 0
 
     def talk(connection) -> None:
@@ -95,8 +100,10 @@ def _answer_wrongly(rng: random.Random) -> str:
                 lost += 1
                 return
             at = rng.randrange(len(right))
-            answer = {"noise": rng.randbytes(50), "damaged answer": right[:at] + rng.randbytes(1) + right[at + 1:], "text": "no",
-                      "NaN": pack({"actions": np.full(3, np.nan)}), "wrong length": pack({"actions": np.zeros(4)})}.get(kind, right)
+            answer = {"noise": rng.randbytes(50), "damaged answer": right[:at] + rng.randbytes(1) + right[at + 1:],
+                      "text": "no",
+                      "NaN": pack({"actions": np.full(3, np.nan)}),
+                      "wrong length": pack({"actions": np.zeros(4)})}.get(kind, right)
             connection.send(answer)
             if kind == "two answers":
                 connection.send(answer)
@@ -108,7 +115,8 @@ def _answer_wrongly(rng: random.Random) -> str:
             for _ in range(3):
                 action = agent.act({0: {"joint": JOINT}})[0]
                 assert SPACE.contains(action), action
-                assert kind == "damaged answer" or kind == "closes", f"{kind} was taken: {action}" if kind != "two answers" else kind
+                why = kind if kind == "two answers" else f"{kind} was taken: {action}"
+                assert kind in ("damaged answer", "closes"), why
         except RemoteError as error:
             assert "\n" not in str(error) and str(error).isprintable() and len(str(error)) < 1000, str(error)
         except AssertionError as error:
@@ -133,6 +141,7 @@ def besiege(place: Path, rng: random.Random) -> Iterator[str]:
                 connection.recv(60)
                 connection.send(pack({"observation/joint": JOINT}))
                 assert np.allclose(unpack(connection.recv(60))["actions"].ravel(), JOINT[:3] / 10)
-            until(lambda: sum("conn_handler" in thread.name for thread in threading.enumerate()) < 20, "its threads to end")
+            until(lambda: sum("conn_handler" in thread.name for thread in threading.enumerate()) < 20,
+                  "its threads to end")
             yield kind
             time.sleep(PAUSE_S)

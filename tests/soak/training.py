@@ -1,7 +1,8 @@
-"""A training, as the command, that is killed, stopped, signalled, and whose disk is full: it goes on each time where it was.
+"""A training, as the command, that is killed, stopped, signalled, and whose disk is full: it goes on each time where it
+was.
 
-Laws: a checkpoint that was complete stays and loads; no step is logged twice, and none goes back behind a checkpoint; the two metrics
-files hold the same rows; no process outlives the command; no traceback.
+Laws: a checkpoint that was complete stays and loads; no step is logged twice, and none goes back behind a checkpoint;
+the two metrics files hold the same rows; no process outlives the command; no traceback.
 """
 
 # all timed: a soak does harm at random moments
@@ -26,9 +27,11 @@ from tests.trainer.faults.fault_tools import workers
 from tests.waiting import is_alive, until
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 
-WORDS = ("train", *TINY, "policy=blind", "trainer.num_workers=2", "steps=1000000000", "checkpoint_every_s=0.3", "name=soak",
+WORDS = ("train", *TINY, "policy=blind", "trainer.num_workers=2", "steps=1000000000", "checkpoint_every_s=0.3",
+         "name=soak",
          "resume=auto")
-FATAL = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGUSR1": signal.SIGUSR1, "SIGHUP": signal.SIGHUP,
+FATAL = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGUSR1": signal.SIGUSR1,
+         "SIGHUP": signal.SIGHUP,
          "SIGXCPU": signal.SIGXCPU, "SIGUSR2": signal.SIGUSR2, "SIGQUIT": signal.SIGQUIT, "SIGALRM": signal.SIGALRM}
 PASSING = ("pause", "pause a worker", "full disk", "screen closed")
 EXITS = {signal.SIGKILL: {-9}, **dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU), {75})}
@@ -110,7 +113,8 @@ def _where(pids: set[int]) -> str:
         if is_alive(pid):
             stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
             spy = shutil.which("py-spy")
-            stack = subprocess.run([spy, "dump", "--pid", str(pid)], capture_output=True, text=True).stdout if spy else ""
+            stack = subprocess.run([spy, "dump", "--pid", str(pid)], capture_output=True,
+                                   text=True).stdout if spy else ""
             told.append(f"{pid} {stat}\n{stack}")
     return "\n".join(told)
 
@@ -143,7 +147,8 @@ def _hold(live: Run, kind: str, code: int, saved: int) -> None:
     signum = FATAL.get(kind)
     assert code in (EXITS.get(signum, {130}) if signum else {1}), (kind, code, live.said)
     assert "Traceback" not in err, (kind, err[-3000:])
-    assert status(run) == {"kill -9": "running", "kill -9 of a worker": "failed"}.get(kind, "stopped"), (kind, status(run))
+    expected = {"kill -9": "running", "kill -9 of a worker": "failed"}.get(kind, "stopped")
+    assert status(run) == expected, (kind, status(run))
     assert live.reached() >= saved, (kind, live.reached(), saved)
     newest = live.checkpoints()[-1]
     assert load_checkpoint(newest)["step"] == live.reached()

@@ -1,4 +1,5 @@
-"""A viewer, as the command, whose browsers say anything, break off, and come from other sites: it goes on, and strangers are refused."""
+"""A viewer, as the command, whose browsers say anything, break off, and come from other sites: it goes on, and
+strangers are refused."""
 
 # all timed: a soak does harm at random moments
 
@@ -38,7 +39,8 @@ def besiege(place: Path, rng: random.Random) -> Iterator[str]:
                 time.sleep(PAUSE_S)
             process.send_signal(signal.SIGINT)
             done = finish(process, 60.0)
-            assert done.returncode in (0, 130) and "Traceback" not in done.stderr, (done.returncode, done.stderr[-3000:])
+            assert done.returncode in (0, 130)
+            assert "Traceback" not in done.stderr, (done.returncode, done.stderr[-3000:])
             yield "viewer: SIGINT"
         finally:
             process.kill()
@@ -57,7 +59,8 @@ def _harm(port: int, rng: random.Random) -> str:
             raw.sendall(rng.randbytes(rng.randint(1, 500)))
         return kind
     if kind == "another site":
-        header = rng.choice([{"Origin": "http://elsewhere.example"}, {"Origin": "null"}, {"Origin": f"http://localhost:{port + 1}"}])
+        header = rng.choice([{"Origin": "http://elsewhere.example"}, {"Origin": "null"},
+                             {"Origin": f"http://localhost:{port + 1}"}])
         try:
             with Visitor(port, headers=header, camera=False):
                 raise AssertionError(f"{header} was let in")
