@@ -127,29 +127,9 @@ def poster_of(file: Path) -> bytes:
     try:
         frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(file))
         start = ["-ss", f"{seconds / 3:.2f}"] if frames > 3 else []
-        done = subprocess.run(
-            [
-                imageio_ffmpeg.get_ffmpeg_exe(),
-                "-v",
-                "error",
-                *start,
-                "-i",
-                str(file),
-                "-frames:v",
-                "1",
-                "-vf",
-                f"scale='min({POSTER_WIDTH_PX},iw)':-2",
-                "-q:v",
-                "5",
-                "-f",
-                "image2pipe",
-                "-c:v",
-                "mjpeg",
-                "-",
-            ],
-            capture_output=True,
-            timeout=60,
-        )
+        done = subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *start, "-i", str(file), "-frames:v",
+                               "1", "-vf", f"scale='min({POSTER_WIDTH_PX},iw)':-2", "-q:v", "5", "-f", "image2pipe",
+                               "-c:v", "mjpeg", "-"], capture_output=True, timeout=60)
     except (OSError, RuntimeError, subprocess.TimeoutExpired):
         return b""
     return done.stdout

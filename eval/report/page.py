@@ -1,6 +1,7 @@
 """`rearrange report`: evaluations and training runs as one HTML page that needs no server, network or other file.
 
-The page is made by functions from runs to text, which the type checker reads; templates (Jinja2) would hold the same markup.
+Functions from runs to text make the page, which the type checker reads. Templates of Jinja2 would hold the same markup
+in as many lines, and write quotes in another way.
 
 Everything stands in the page: style, script, pictures (SVG), videos (mp4 as base64), the table of episodes (JSON). Its
 security policy forbids it to load anything.
@@ -46,13 +47,17 @@ class Made:
     left_out: int  # videos that were too large
 
 
-def make(
-    runs: list[str] | None, out: Path, output: Path, title: str | None, video_mb: float, note: str | None = None
-) -> Made:
-    """Write the report of `runs` (directories), or of the newest runs below `output`, to `out`.
+def make(runs: list[str] | None, out: Path, output: Path, title: str | None, video_mb: float,
+         note: str | None = None) -> Made:
+    """Write the report of runs. The file is complete or absent.
 
-    video_mb: the megabytes that videos may take of the page. note: stands below the title. The file is complete or
-    absent.
+    Args:
+        runs: directories; None means the newest runs below `output`.
+        out: the file.
+        output: where runs are kept.
+        title: of the page; None means one that names what was run.
+        video_mb: the megabytes that videos may take of the page.
+        note: stands below the title.
     """
     check_place(out)
     problems: list[str] = []
@@ -74,9 +79,8 @@ def make(
         raise UserError(f"cannot write to {out}: {error.strerror}. Choose another place with out=.") from error
     finally:
         partial.unlink(missing_ok=True)
-    return Made(
-        out, tuple(run.about.path for run in found), len(episodes.rows), len(episodes.videos), len(episodes.left_out)
-    )
+    return Made(out, tuple(run.about.path for run in found), len(episodes.rows), len(episodes.videos),
+                len(episodes.left_out))
 
 
 def check_place(out: Path) -> None:
@@ -90,8 +94,8 @@ def check_place(out: Path) -> None:
     if out.is_dir():
         raise UserError(f"cannot write to {out}: it is a directory. Name a file, as in out={out / 'report.html'}.")
     if not may_be_written(out):
-        raise UserError(f"cannot write to {out}: it is no regular file, but a pipe, a socket or a device. Choose another place "
-                        "with out=.")
+        raise UserError(f"cannot write to {out}: it is no regular file, but a pipe, a socket or a device. Choose "
+                        "another place with out=.")
     if out.exists() and not _is_report(out):
         raise UserError(f"{out} exists already and is not a report of rearrange. Choose another place with out=.")
 
@@ -101,27 +105,18 @@ def _is_report(file: Path) -> bool:
         with open_regular(file) as opened:
             return MARK.encode() in opened.read(1000)
     except OSError as error:
-        raise UserError(f"cannot write to {file}: what is there cannot be read ({error.strerror}). Choose another place with "
-                        "out=.") from None
+        raise UserError(f"cannot write to {file}: what is there cannot be read ({error.strerror}). Choose another "
+                        "place with out=.") from None
 
 
-def page(
-    title: str,
-    evaluations: list[Evaluation],
-    trainings: list[Training],
-    episodes: episode_parts.Episodes,
-    note: str | None = None,
-) -> Iterator[str]:
+def page(title: str, evaluations: list[Evaluation], trainings: list[Training], episodes: episode_parts.Episodes,
+         note: str | None = None) -> Iterator[str]:
     """The text of the page, in pieces."""
-    parts = {
-        "summary": sections.summary(evaluations),
-        "scenarios": sections.scenarios([run for run in evaluations if run.is_scenario]),
-        "protocols": whole_tasks(evaluations),
-        "paper": paper(evaluations),
-        "caveats": caveats(evaluations),
-        "skills": sections.skills([run for run in evaluations if not run.is_scenario]),
-        "training": sections.training(trainings),
-    }
+    parts = {"summary": sections.summary(evaluations),
+             "scenarios": sections.scenarios([run for run in evaluations if run.is_scenario]),
+             "protocols": whole_tasks(evaluations), "paper": paper(evaluations), "caveats": caveats(evaluations),
+             "skills": sections.skills([run for run in evaluations if not run.is_scenario]),
+             "training": sections.training(trainings)}
     table = episode_parts.table_section(episodes)
     settings = sections.settings([*evaluations, *trainings])
     links = [name for name, text in parts.items() if text]
@@ -135,7 +130,8 @@ def page(
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n<style>\n{_file('page.css')}</style></head>\n<body>"
     )
-    yield f"<header><h1>{escape(title)}</h1>{said}<p>{_summary(evaluations, trainings)}</p><nav>{menu}</nav></header>\n<main>"
+    counts = _summary(evaluations, trainings)
+    yield f"<header><h1>{escape(title)}</h1>{said}<p>{counts}</p><nav>{menu}</nav></header>\n<main>"
     yield from parts.values()
     yield from episode_parts.videos_section(episodes)
     yield table + settings + "</main>\n" + DIALOG
@@ -165,9 +161,8 @@ def _names(evaluations: list[Evaluation]) -> list[str]:
 
 def _title(found: list[Found]) -> str:
     """`Report on pick and tidy house`; where there are many, how many skills and scenarios."""
-    skills, scenarios = (
-        list(dict.fromkeys(run.what.replace("_", " ") for run in found if run.is_scenario == kind)) for kind in (False, True)
-    )
+    skills, scenarios = (list(dict.fromkeys(run.what.replace("_", " ") for run in found if run.is_scenario == kind))
+                         for kind in (False, True))
     names = [*skills, *scenarios]
     if len(names) > MOST_NAMED:
         names = [_count(len(group), word) for group, word in ((skills, "skill"), (scenarios, "scenario")) if group]

@@ -31,7 +31,8 @@ class Stated:
 LIMITED_AGENT = "tp_srl, limited actions"  # all that manipulates without driving
 ALONE = {"pick", "place", "open_cabinet"}  # skills that have the arm alone then; Open fridge has the base, too
 GOALS = {"set_table": "set_table_paper"}  # of a scenario of another problem than that of its name
-HOMES = ("sim=", "sim.scene_dataset=", "sim.scenes=", "sim.robot=", "sim.num_layouts=", "sim.episodes=")  # where the same task can be done
+# Words that choose other homes for the same task.
+HOMES = ("sim=", "sim.scene_dataset=", "sim.scenes=", "sim.robot=", "sim.num_layouts=", "sim.episodes=")
 NAV, NONAV = "TP-SRL, skills that can drive", "TP-SRL(NoNav)"
 LIMITED = "TP-SRL, the limited actions of Szot et al. 2021"
 STATED = (
@@ -62,10 +63,12 @@ class Published:
 
 
 PUBLISHED = (
-    Published("active inference (Pezzato et al. 2025)", {"tidy_house": 0.725, "prepare_groceries": 0.77, "set_table": 0.50},
+    Published("active inference (Pezzato et al. 2025)",
+              {"tidy_house": 0.725, "prepare_groceries": 0.77, "set_table": 0.50},
               "Habitat; floor map and joint states are given; tries again", "arXiv 2507.17338, section 3.2"),
     Published("M3 (Gu et al. 2023)", {"tidy_house": 0.71, "prepare_groceries": 0.64, "set_table": 0.29},
-              "objects within 0.15 m; Set Table closes drawer and fridge again; 100 M steps for each of 7 skills", "as arXiv 2507.17338 quotes it"),
+              "objects within 0.15 m; Set Table closes drawer and fridge again; 100 M steps for each of 7 skills",
+              "as arXiv 2507.17338 quotes it"),
 )
 IN_WORDS = (
     "Tidy House, place 1: TP-SRL(NoNav) is on a par with the sense-plan-act baseline and significantly better than the "
@@ -104,13 +107,14 @@ def beside(figures: Iterable[Mapping[str, Any]]) -> list[Beside]:
 
 
 def _agent(figures: Mapping[str, Any]) -> str | None:
-    """Which agent an evaluation is of; None for one with anything but a policy of its own for each skill, with a task, rules or a goal
-    that the paper does not have, with only some of its skills limited, or that was interrupted.
+    """Which agent of the paper an evaluation is of; None for one that cannot stand beside the paper.
+
+    That is one with an expert, say, another task, rules or goal, some of its skills limited, or that was interrupted.
     """
     skills = figures.get("skills", {})
     if {"expert", "random"} & set(skills.values()) or set(figures.get("run_by", {}).values()) - {"policy"}:
         return None
-    if figures.get("beyond_paper") or figures.get("deterministic") or figures.get("interrupted") or _another_task(figures):
+    if any(figures.get(key) for key in ("beyond_paper", "deterministic", "interrupted")) or _another_task(figures):
         return None
     limited = set(figures.get("limited_skills", ()))
     if not limited:
@@ -120,7 +124,7 @@ def _agent(figures: Mapping[str, Any]) -> str | None:
 
 
 def _another_task(figures: Mapping[str, Any]) -> bool:
-    """Whether a scenario is not the paper's: its goal, which is not to close what it opened, or what was changed beside its homes."""
+    """Whether a scenario is not the paper's: another goal, or something was changed beside its homes."""
     scenario, changed = figures.get("scenario"), figures.get("changed", ())
     goal = GOALS.get(scenario, scenario)
     homes = HOMES if any(word.startswith("sim.scene_dataset=") for word in changed) else ()

@@ -25,15 +25,18 @@ def paper(found: list[Evaluation]) -> str:
     if any(row.measured is not None and row.episodes < FEW for row in rows):
         note += f" Grey: fewer than {FEW} episodes, too few to compare."
     head = ["scenario, after", "agent", "paper", "here", "in the paper"]
-    return section("paper", "Beside the paper", table(head, cells, "numbers paper") + _others(found) if cells else "", note)
+    return section("paper", "Beside the paper", table(head, cells, "numbers paper") + _others(found) if cells else "",
+                   note)
 
 
 def _others(found: list[Evaluation]) -> str:
     """Whole tasks of other systems, for the scenarios that are shown."""
-    scenarios = [name for name in dict.fromkeys(run.what for run in found if run.is_scenario) if name in PUBLISHED[0].success]
-    rows = [[escape(each.system), *(share(each.success[name]) for name in scenarios), escape(each.conditions), escape(each.source)]
-            for each in PUBLISHED]
-    return table(["whole tasks of others", *map(words, scenarios), "conditions", "source"], rows, "numbers others") if scenarios else ""
+    scenarios = [name for name in dict.fromkeys(run.what for run in found if run.is_scenario)
+                 if name in PUBLISHED[0].success]
+    rows = [[escape(each.system), *(share(each.success[name]) for name in scenarios), escape(each.conditions),
+             escape(each.source)] for each in PUBLISHED]
+    return table(["whole tasks of others", *map(words, scenarios), "conditions", "source"], rows,
+                 "numbers others") if scenarios else ""
 
 
 def caveats(found: list[Evaluation]) -> str:

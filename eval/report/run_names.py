@@ -30,13 +30,12 @@ def _different(facts: list[dict[str, str]], keys: list[str]) -> int:
 
 def _label(fact: dict[str, str], shown: list[str]) -> str:
     plain = ("agent", "split", "actions", "protocol", "skills", "checkpoint", "run")
-    return ", ".join(
-        fact[k] if k in plain else f"{k.split('.')[-1]} {fact[k]}" for k in shown if fact.get(k) not in (None, "")
-    )
+    return ", ".join(fact[k] if k in plain else f"{k.split('.')[-1]} {fact[k]}"
+                     for k in shown if fact.get(k) not in (None, ""))
 
 
 def _facts(run: Found) -> dict[str, str]:
-    """What may tell a run from others, most telling first."""
+    """Facts that may tell a run from others, the most telling first."""
     if isinstance(run, Training):
         typed = {key: value for key, value in run.about.typed if key.split(".")[0] not in {*OWN_KEYS, "skill"}}
         plain = {key: value for key, value in same_settings(run) if key != "skill.name"}
@@ -45,17 +44,10 @@ def _facts(run: Found) -> dict[str, str]:
     config = parsed(run.about.settings)
     kept = {key: value for key, value in leaves(config) if key.split(".")[0] in ("skill", "planner")}
     mean = "mean actions" if figures.get("deterministic") else ""
-    return {
-        "agent": run.agent,
-        "split": str(figures.get("split") or ""),
-        "actions": mean,
-        "skills": _own_skills(figures.get("skills")),
-        "planner" if run.is_scenario else "protocol": run.protocol,
-        **kept,
-        "checkpoint": "" if run.agent == SHIPPED else _source(figures.get("checkpoint")),
-        "seed": str(figures.get("seed")),
-        "run": run.about.name,
-    }
+    return {"agent": run.agent, "split": str(figures.get("split") or ""), "actions": mean,
+            "skills": _own_skills(figures.get("skills")), "planner" if run.is_scenario else "protocol": run.protocol,
+            **kept, "checkpoint": "" if run.agent == SHIPPED else _source(figures.get("checkpoint")),
+            "seed": str(figures.get("seed")), "run": run.about.name}
 
 
 def _source(checkpoint: Any) -> str:

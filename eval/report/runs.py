@@ -24,7 +24,8 @@ MOST_TABLE = 1 << 26  # bytes of episodes.csv or metrics.csv: some 300,000 episo
 MOST_TEXT = 1 << 24  # of the other files of a run
 
 SHIPPED, SHIPPED_IN = "pretrained (shipped)", ("skills", "pretrained")
-OWN_KEYS = {"name", "output", "resume", "requeue", "seed", "logger"}  # settings that do not make two runs different experiments
+# Settings that do not make two runs different experiments.
+OWN_KEYS = {"name", "output", "resume", "requeue", "seed", "logger"}
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,10 @@ class About:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation: its figures, its episodes (a column may be missing in some), its videos by file name; of a scenario also the
-    figures of other ways to run it, and of its sub-tasks, by name, where they were measured."""
+    """One evaluation. A column may be missing in some episodes; videos are by file name.
+
+    substitution, subtasks: the figures of other ways to run a scenario, and of its sub-tasks, where they were measured.
+    """
 
     about: About
     what: str
@@ -60,8 +63,9 @@ class Evaluation:
 
     @property
     def protocol(self) -> str:
-        """By which rules: of a scenario those of the planner, and what makes it another task; of others where episodes begin, and what
-        differs. Files of before do not say it.
+        """The rules: of a scenario those of the planner and what makes it another task; else where episodes begin.
+
+        Older files do not say it.
         """
         if self.is_scenario:
             changed, problem = list(self.figures.get("changed") or ()), self.figures.get("problem")
@@ -108,8 +112,9 @@ Found = Evaluation | Training
 
 
 def read_all(paths: list[str], problems: list[str] | None = None) -> list[Found]:
-    """The runs at `paths`: each a run directory, or a directory with runs below it. Every path must give something. What is
-    wrong with a run that stands below one is added to `problems`.
+    """The runs at `paths`: run directories, or directories with runs below them. Every path must give something.
+
+    What is wrong with a run below a directory is added to `problems`.
     """
     problems = [] if problems is None else problems
     found: dict[Path, Found] = {}  # by their real place, so that a run that is named twice counts once
@@ -146,22 +151,23 @@ def runs_below(path: Path) -> list[Path]:
 
 
 def newest(output: Path, problems: list[str] | None = None) -> list[Path]:
-    """Of each skill or scenario, agent and protocol the newest evaluation, of each skill the newest training with its seeds. An evaluation
-    that cannot be read is added to `problems`, and an older one counts.
+    """The newest evaluation of each task, agent and protocol; the newest training of each skill with its other seeds.
+
+    An evaluation that cannot be read is added to `problems`, and an older one counts.
     """
     problems = [] if problems is None else problems
     chosen: dict[tuple[str, str, str], Path] = {}
     evaluations = read_some([path for path in runs_below(output / "eval") if _kind(path) == "eval"], problems)
-    for run in sorted(evaluations, key=lambda run: not run.figures.get("interrupted")):  # a whole one wins over one that is not
+    # A whole evaluation wins over an interrupted one.
+    for run in sorted(evaluations, key=lambda run: not run.figures.get("interrupted")):
         path = run.about.path
         chosen[path.parent.name, run.agent, run.protocol] = path  # oldest first: newer wins
     trained = [path for path in runs_below(output / "train") if _kind(path) == "train"]
     of_skill = {path.parent.name: _experiment(path) for path in trained}  # again the newest wins
     siblings = [path for path in trained if _experiment(path) == of_skill[path.parent.name]]
     if not chosen and not siblings:
-        raise UserError(
-            f"there is no run with figures in {output}/. Start one with: rearrange train experiment=quickstart"
-        )
+        raise UserError(f"there is no run with figures in {output}/. Start one with: rearrange "
+                        "train experiment=quickstart")
     return [*chosen.values(), *siblings]
 
 
@@ -184,10 +190,8 @@ def _kind(path: Path) -> str:
 def _nothing_in(path: Path) -> str:
     if (path / "config.yaml").exists():
         return f"{path} has no figures yet: neither metrics.json nor metrics.csv. Let its command finish, or repeat it."
-    return (
-        f"{path} is not a run: it holds neither metrics.json of an evaluation nor metrics.csv of a training run, "
-        f"nor does a directory below it."
-    )
+    return (f"{path} is not a run: it holds neither metrics.json of an evaluation nor metrics.csv of a training run, "
+            "nor does a directory below it.")
 
 
 def _age(path: Path) -> tuple[float, str]:
@@ -201,15 +205,14 @@ def _evaluation(path: Path) -> Evaluation:
     what = scenario or figures.get("nav") or figures.get("skill")
     n, success = figures.get("episodes"), figures.get("success")
     if n == 0 and (solved := figures.get("began_solved")):
-        raise UserError(f"{path} has no figures: all of its {solved} episodes began solved. Leave it out, or evaluate others.")
+        raise UserError(f"{path} has no figures: all of its {solved} episodes began solved. Leave it out, or "
+                        "evaluate others.")
     if not what or not isinstance(n, int) or n < 1 or not _is_share(success):
-        raise UserError(
-            f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill, nav or scenario, "
-            f"episodes (at least 1) and success (0 to 1). Repeat rearrange eval."
-        )
+        raise UserError(f"{path / 'metrics.json'} is not that of an evaluation: it must hold skill, nav or scenario, "
+                        "episodes (at least 1) and success (0 to 1). Repeat rearrange eval.")
     if wrong := _odd_figure(figures):
-        raise UserError(f"{path / 'metrics.json'} is not that of an evaluation: {wrong} is {str(figures[wrong])[:80]!r}. Repeat "
-                        "rearrange eval.")
+        raise UserError(f"{path / 'metrics.json'} is not that of an evaluation: {wrong} is "
+                        f"{str(figures[wrong])[:80]!r}. Repeat rearrange eval.")
     columns, episodes = _episodes(path / "episodes.csv")
     videos = {file.name: file for file in sorted((path / "videos").glob("*.mp4"))
               if file.is_file() and not file.name.startswith(".")}
@@ -226,22 +229,23 @@ def _rows(file: Path) -> dict[str, dict[str, Any]]:
     rows = _json(file) if file.exists() else {}
     rows = {name: row for name, row in rows.items() if not (isinstance(row, dict) and row.get("episodes") == 0)}
     for name, row in rows.items():
-        if not isinstance(row, dict) or not isinstance(row.get("episodes"), int) or row["episodes"] < 1 or not _is_share(
-                row.get("success")) or _odd_figure(row):
-            raise UserError(f"{file} is not that of an evaluation: {name[:80]!r} needs episodes (at least 1) and success (0 to 1). "
-                            "Repeat rearrange eval.")
+        if not (isinstance(row, dict) and isinstance(row.get("episodes"), int) and row["episodes"] >= 1
+                and _is_share(row.get("success")) and not _odd_figure(row)):
+            raise UserError(f"{file} is not that of an evaluation: {name[:80]!r} needs episodes (at least 1) and "
+                            "success (0 to 1). Repeat rearrange eval.")
     return rows
 
 
 def _odd_figure(figures: dict[str, Any]) -> str | None:
-    """A figure that is of another kind than evaluations write; others may be missing."""
+    """The name of a figure of a kind that evaluations do not write; None where all are fine or missing."""
     rows = figures.get("interactions") or []
     right = {
         "success_interval_95": _is_interval(figures.get("success_interval_95")),
         "success_015": figures.get("success_015") is None or _is_share(figures["success_015"]),
         "success_015_interval_95": _is_interval(figures.get("success_015_interval_95")),
         **{name: figures.get(name) is None or _is_number(figures[name])
-           for name in ("mean_steps", "mean_disturbed_objects", "began_solved", "began_solved_success", "began_solved_spl")},
+           for name in ("mean_steps", "mean_disturbed_objects", "began_solved", "began_solved_success",
+                        "began_solved_spl")},
         "changed": figures.get("changed") is None or isinstance(figures["changed"], list),
         "interactions": isinstance(rows, list) and all(
             isinstance(row, dict) and "name" in row and (row.get("success") is None or _is_share(row["success"]))
@@ -307,18 +311,10 @@ def _about(path: Path, command: str) -> About:
     status = read_status(path)
     when = status.get("time")
     ended = time.strftime("%Y-%m-%d %H:%M", time.localtime(when)) if _is_number(when) and 0 < when < 1e11 else ""
-    return About(
-        path=path,
-        name=path.resolve().name,
-        command=shlex.join(["rearrange", command, *words]),
-        typed=tuple((word.partition("=")[0], word.partition("=")[2]) for word in words),
-        commit=git[0] if git else "",
-        changed=bool(_text(path / "git.diff").strip()),
-        status=status["status"],
-        ended=ended,
-        settings=_text(path / "config.yaml"),
-        plan=_text(path / "plan.txt"),
-    )
+    return About(path=path, name=path.resolve().name, command=shlex.join(["rearrange", command, *words]),
+                 typed=tuple((word.partition("=")[0], word.partition("=")[2]) for word in words),
+                 commit=git[0] if git else "", changed=bool(_text(path / "git.diff").strip()), status=status["status"],
+                 ended=ended, settings=_text(path / "config.yaml"), plan=_text(path / "plan.txt"))
 
 
 def _text(file: Path) -> str:

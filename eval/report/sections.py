@@ -14,11 +14,8 @@ from eval.report.run_names import labels
 from eval.report.runs import Evaluation, Training, same_settings
 from eval.report.svg import Curve, Shares, curves, intervals, short_number, swatch
 
-CURVES = (
-    ("episode/success", "success", True),
-    ("episode/return", "return", False),
-    ("steps_per_s", "steps per second", False),
-)
+CURVES = (("episode/success", "success", True), ("episode/return", "return", False),
+          ("steps_per_s", "steps per second", False))  # metric, title, whether it is a share
 FEW = 30  # a result of fewer episodes is grey
 WIDE_PX, NARROW_PX = 860, 360  # of a plot of interactions: the style sheet shows the one that fits
 
@@ -56,23 +53,19 @@ def section(anchor: str, title: str, body: str, note: str = "") -> str:
 
 
 def table(head: list[str], rows: list[list[str]], style: str = "") -> str:
-    """A table of HTML cells; the first column is a heading of its row."""
+    """A table of HTML cells, whose first column has headings; nothing without rows."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    body = "".join(
-        "<tr>" + f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="scroll"><table class="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    body = "".join(f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in others)}</tr>'
+                   for first, *others in rows)
+    made = f'<table class="{style}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll">{made}</div>' if rows else ""
 
 
 def bar(value: float, low: float | None = None, high: float | None = None, kind: str = "") -> str:
     """A horizontal bar of a share, with its interval as a whisker."""
     whisker = "" if low is None else f'<i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%"></i>'
-    return (
-        f'<span class="bar {kind}" aria-hidden="true"><b style="width:{100 * min(value, 1):.2f}%"></b>{whisker}</span>'
-    )
+    filled = f'<b style="width:{100 * min(value, 1):.2f}%"></b>'
+    return f'<span class="bar {kind}" aria-hidden="true">{filled}{whisker}</span>'
 
 
 def figure(value: float, episodes: int) -> str:
@@ -81,25 +74,19 @@ def figure(value: float, episodes: int) -> str:
 
 
 def success_row(run: Evaluation, label: str) -> list[str]:
-    """Name, bar, success with its interval, steps of one evaluation."""
+    """The cells of an evaluation below SUCCESS_HEAD."""
     figures = run.figures
     low, high = interval_of(figures, figures["success"], figures.get("success_interval_95"))
-    return [
-        named(run, label),
-        bar(figures["success"], low, high),
-        figure(figures["success"], figures["episodes"]),
-        f"{share(low)} to {share(high)}",
-        number(figures.get("mean_steps")),
-        escape(str(figures.get("split") or "")),
-        escape(run.protocol),
-    ]
+    return [named(run, label), bar(figures["success"], low, high), figure(figures["success"], figures["episodes"]),
+            f"{share(low)} to {share(high)}", number(figures.get("mean_steps")),
+            escape(str(figures.get("split") or "")), escape(run.protocol)]
 
 
 SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes", "protocol"]
 
 
 def named(run: Evaluation, label: str) -> str:
-    """The name of an evaluation with its number of episodes, and how many more began solved, which its figures leave out."""
+    """The name of an evaluation, its number of episodes, and how many more began solved."""
     solved = run.figures.get("began_solved") or 0
     apart = f", {solved:,} more began solved" if solved else ""
     return f"{escape(label)} <small>n&nbsp;=&nbsp;{run.figures['episodes']}{apart}</small>"
@@ -114,19 +101,18 @@ def summary(found: list[Evaluation]) -> str:
             for run, label in zip(runs, labels(runs), strict=True):
                 heading, *cells = success_row(run, label)
                 rows.append([f"{link} {heading}", *cells])
-    note = ("Share of episodes with success, of a scenario the whole task. Whiskers are 95 % intervals. Protocol: where episodes begin, and "
-            "by which rules; of a scenario those of the planner.")
+    note = ("Share of episodes with success, of a scenario the whole task. Whiskers are 95 % intervals. Protocol: "
+            "where episodes begin, and by which rules; of a scenario those of the planner.")
     note += "".join(f" {words(run.what).capitalize()}: {line}." for run in found for line in lines(run.figures))
     if any(run.figures["episodes"] < FEW for run in found):
         note += f" Grey: fewer than {FEW} episodes, which say little."
-    return section("summary", "Summary", table(SUCCESS_HEAD, rows, "numbers bars summary") if rows else "", note)
+    return section("summary", "Summary", table(SUCCESS_HEAD, rows, "numbers bars summary"), note)
 
 
 def scenarios(found: list[Evaluation]) -> str:
-    """For each scenario and protocol (docs/planner.md): success after each interaction as in Figure 6, as a table too, and where episodes ended."""
+    """For each scenario and protocol: success after each interaction as in Figure 6, and where episodes ended."""
     styles: dict[str, int] = {}
-    parts = []
-    told = set()
+    parts, told = [], set()
     for (name, protocol), runs in grouped(found, lambda run: (run.what, run.protocol)).items():
         names = labels(runs)
         for label in names:
@@ -134,47 +120,37 @@ def scenarios(found: list[Evaluation]) -> str:
         anchor = "" if name in told else f' id="scenario-{escape(name)}"'  # to the first protocol
         told.add(name)
         rules = f" <small>planner {escape(str(protocol))}</small>" if protocol else ""
-        parts.append(f'<article class="scenario"{anchor}><h3>{words(name)}{rules}</h3>')
-        parts.append(_interactions(runs, names, styles))
-        parts.append(_full_task(runs, names))
-        parts.append(_endings(runs, names))
-        several = len(runs) > 1
-        for run, label in zip(runs, names, strict=True):
-            parts.append(_substitution(run, f": {escape(label)}" * several) + _subtasks(run, f": {escape(label)}" * several))
+        whose = [f": {escape(label)}" if len(runs) > 1 else "" for label in names]
+        parts += [f'<article class="scenario"{anchor}><h3>{words(name)}{rules}</h3>',
+                  _interactions(runs, names, styles), _full_task(runs, names), _endings(runs, names)]
+        parts += [_substitution(run, of) + _subtasks(run, of) for run, of in zip(runs, whose, strict=True)]
         parts.append("</article>")
-    return section(
-        "scenarios",
-        "Scenarios",
-        "".join(parts),
-        "Share of episodes that succeeded up to each interaction: earlier objects must stand at their goals too. "
-        "Whiskers are 95 % intervals.",
-    )
+    return section("scenarios", "Scenarios", "".join(parts), "Share of episodes that succeeded up to each interaction: "
+                   "earlier objects must stand at their goals too. Whiskers are 95 % intervals.")
 
 
 def _interactions(runs: list[Evaluation], names: list[str], styles: dict[str, int]) -> str:
-    measured = [(label, run.figures.get("interactions") or []) for label, run in zip(names, runs, strict=True)]
-    places = list(dict.fromkeys(str(row["name"]) for _, rows in measured for row in rows))
+    """Success after each interaction, as a plot and as a table."""
+    found = [run.figures.get("interactions") or [] for run in runs]
+    places = list(dict.fromkeys(str(row["name"]) for rows in found for row in rows))
     if not places:
         return ""
-    series, rows = [], []
-    for (label, interactions), run in zip(measured, runs, strict=True):
-        by_name = {str(row["name"]): row for row in interactions if row.get("success") is not None}
-        values = [_value(run, by_name.get(place)) for place in places]
-        series.append(Shares(label, styles[label], tuple(values)))
-        cells = [_cell(value, run.figures["episodes"]) for value in values]
-        rows.append([f"{swatch(styles[label])} {named(run, label)}", *cells])
-    plots = "".join(
-        f'<div class="{kind}">{intervals(series, places, "success", width=width)}</div>'
-        for kind, width in (("wide", WIDE_PX), ("narrow", NARROW_PX))
-    )
-    return f"<figure>{plots}</figure>" + table(["agent", *map(escape, places)], rows, "numbers")
+    series, table_rows = [], []
+    for label, run, rows in zip(names, runs, found, strict=True):
+        by_name = {str(row["name"]): row for row in rows}
+        values = tuple(_with_interval(run.figures, row.get("success"), row.get("interval_95"))
+                       for row in (by_name.get(place, {}) for place in places))
+        series.append(Shares(label, styles[label], values))
+        table_rows.append([f"{swatch(styles[label])} {named(run, label)}",
+                           *(_cell(value, run.figures["episodes"]) for value in values)])
+    plots = "".join(f'<div class="{kind}">{intervals(series, places, "success", width=width)}</div>'
+                    for kind, width in (("wide", WIDE_PX), ("narrow", NARROW_PX)))
+    return f"<figure>{plots}</figure>" + table(["agent", *map(escape, places)], table_rows, "numbers")
 
 
-def _value(run: Evaluation, row: dict[str, Any] | None) -> tuple[float, float, float] | None:
-    if row is None:
-        return None
-    value = float(row["success"])
-    return (value, *interval_of(run.figures, value, row.get("interval_95")))
+def _with_interval(figures: dict[str, Any], value: float | None, given: Any) -> tuple[float, float, float] | None:
+    """A share and its interval; None where it was not measured."""
+    return None if value is None else (float(value), *interval_of(figures, value, given))
 
 
 def _cell(value: tuple[float, float, float] | None, episodes: int) -> str:
@@ -185,9 +161,7 @@ def _cell(value: tuple[float, float, float] | None, episodes: int) -> str:
 
 def measured(figures: dict[str, Any], key: str) -> str:
     """A share with its interval; a dash where it was not measured."""
-    value = figures.get(key)
-    given = None if value is None else (value, *interval_of(figures, value, figures.get(f"{key}_interval_95")))
-    return _cell(given, figures["episodes"])
+    return _cell(_with_interval(figures, figures.get(key), figures.get(f"{key}_interval_95")), figures["episodes"])
 
 
 def number(value: Any, digits: int = 0) -> str:
@@ -199,64 +173,43 @@ def _substitution(run: Evaluation, whose: str) -> str:
     """The same episodes with experts, with one skill learned, and with all but one (docs/evaluation.md)."""
     rows = []
     for name, figures in run.substitution.items():
-        end = next(iter((figures.get("ends") or {}).items()), None)
-        rows.append([f"{words(name)} <small>n&nbsp;=&nbsp;{figures['episodes']}</small>", measured(figures, "success_015"),
-                     measured(figures, "success"), number(figures.get("mean_steps")),
-                     f"{words(end[0])} {share(end[1])}" if end else ""])
+        ended = [f"{words(end)} {share(value)}" for end, value in (figures.get("ends") or {}).items()]
+        rows.append([f"{words(name)} <small>n&nbsp;=&nbsp;{figures['episodes']}</small>",
+                     measured(figures, "success_015"), measured(figures, "success"), number(figures.get("mean_steps")),
+                     ended[0] if ended else ""])
     head = [f"what is learned{whose}", "success (0.15 m)", "success (0.30 m)", "mean steps", "most often ended by"]
-    return table(head, rows, "numbers substitution") if rows else ""
+    return table(head, rows, "numbers substitution")
 
 
 def _subtasks(run: Evaluation, whose: str) -> str:
     """Each manipulation by itself, from the states that experts leave; at the end their mean."""
-    rows = [[words(name), measured(figures, "success"), str(figures["episodes"])] for name, figures in run.subtasks.items()]
+    rows = [[words(name), measured(figures, "success"), str(figures["episodes"])]
+            for name, figures in run.subtasks.items()]
     if rows:
         rows.append(["mean", share(sum(figures["success"] for figures in run.subtasks.values()) / len(rows)), ""])
-    return table([f"sub-task, from where experts leave{whose}", "success", "n"], rows, "numbers subtasks") if rows else ""
+    return table([f"sub-task, from where experts leave{whose}", "success", "n"], rows, "numbers subtasks")
 
 
 def _full_task(runs: list[Evaluation], names: list[str]) -> str:
     """Success of the whole task, at 0.30 m and at 0.15 m, and how many other objects were disturbed."""
     rows = []
     for run, label in zip(runs, names, strict=True):
-        near = run.figures.get("success_015")
-        row = success_row(run, label)
-        near_text = share(near) if isinstance(near, int | float) else ""
-        rows.append([*row[:4], near_text, row[4], number(run.figures.get("mean_simulated_s")),
+        near, row = run.figures.get("success_015"), success_row(run, label)
+        rows.append([*row[:4], share(near) if isinstance(near, int | float) else "", row[4],
+                     number(run.figures.get("mean_simulated_s")),
                      number(run.figures.get("mean_disturbed_objects"), 2), *row[5:]])
-    head = [
-        "whole task",
-        "",
-        "success (0.30 m)",
-        "95 % interval",
-        "success (0.15 m)",
-        "mean steps",
-        "simulated s",
-        "objects disturbed",
-        "homes",
-        "protocol",
-    ]
+    head = ["whole task", "", "success (0.30 m)", "95 % interval", "success (0.15 m)", "mean steps", "simulated s",
+            "objects disturbed", "homes", "protocol"]
     return table(head, rows, "numbers bars")
 
 
 def _endings(runs: list[Evaluation], names: list[str]) -> str:
     """Where (skill) and why (reason) episodes ended, most frequent first, side by side for the agents."""
     columns = [run.figures.get("ends") or run.figures.get("failures") or {} for run in runs]
-    reasons = sorted(
-        {key for ends in columns for key in ends}, key=lambda key: (-max(e.get(key, 0) for e in columns), key)
-    )
-    if not reasons:
-        return ""
-    rows = [
-        [
-            words(reason),
-            *(
-                f"{bar(ends[reason], kind='quiet')} {share(ends[reason])}" if ends.get(reason) else ""
-                for ends in columns
-            ),
-        ]
-        for reason in reasons
-    ]
+    reasons = sorted({key for ends in columns for key in ends},
+                     key=lambda key: (-max(e.get(key, 0) for e in columns), key))
+    rows = [[words(reason), *(f"{bar(ends[reason], kind='quiet')} {share(ends[reason])}" if ends.get(reason) else ""
+                              for ends in columns)] for reason in reasons]
     return table(["why episodes ended", *map(escape, names)], rows, "numbers endings")
 
 
@@ -264,9 +217,10 @@ def skills(found: list[Evaluation]) -> str:
     """For each skill: why episodes failed."""
     parts = []
     for name, runs in grouped(found, lambda run: run.what).items():
-        parts.append(f'<article class="skill" id="skill-{escape(name)}"><h3>{words(name)}</h3>')
-        parts.append((_endings(runs, labels(runs)) or '<p class="faint">No failure is on record.</p>') + "</article>")
-    return section("skills", "Skills", "".join(parts), "Why episodes failed, as a share of all episodes of an evaluation.")
+        body = _endings(runs, labels(runs)) or '<p class="faint">No failure is on record.</p>'
+        parts.append(f'<article class="skill" id="skill-{escape(name)}"><h3>{words(name)}</h3>{body}</article>')
+    note = "Why episodes failed, as a share of all episodes of an evaluation."
+    return section("skills", "Skills", "".join(parts), note)
 
 
 def training(found: list[Training]) -> str:
@@ -275,20 +229,14 @@ def training(found: list[Training]) -> str:
     for name, runs in grouped(found, lambda run: run.skill).items():
         groups = list(grouped(runs, same_settings).values())
         names = labels([group[0] for group in groups])
-        legend = "".join(
-            f"<li>{swatch(style)} {escape(label)}{_runs(group)} {_last(group)}</li>"
-            for style, (label, group) in enumerate(zip(names, groups, strict=True))
-        )
+        legend = "".join(f"<li>{swatch(style)} {escape(label)}{_runs(group)} {_last(group)}</li>"
+                         for style, (label, group) in enumerate(zip(names, groups, strict=True)))
         plots = "".join(_plot(groups, names, key, title, shares) for key, title, shares in CURVES)
-        parts.append(
-            f'<article class="training" id="training-{escape(name)}"><h3>{words(name)}</h3>'
-            f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div></article>'
-        )
-    note = (
-        "Success and return are means of the episodes of a time window during training, with sampled actions, "
-        "on the training homes. Thin lines are runs with the same settings, such as other seeds; the thick line is "
-        "their mean."
-    )
+        parts.append(f'<article class="training" id="training-{escape(name)}"><h3>{words(name)}</h3>'
+                     f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div></article>')
+    note = ("Success and return are means of the episodes of a time window during training, with sampled actions, "
+            "on the training homes. Thin lines are runs with the same settings, such as other seeds; the thick line is "
+            "their mean.")
     return section("training", "Training", "".join(parts), note)
 
 
@@ -299,10 +247,8 @@ def _runs(group: list[Training]) -> str:
 def _last(group: list[Training]) -> str:
     """The end of the runs: steps, and success where it was measured."""
     steps = max(run.rows[-1]["step"] for run in group)
-    ends = [
-        next((row["episode/success"] for row in reversed(run.rows) if "episode/success" in row), None) for run in group
-    ]
-    ends = [end for end in ends if end is not None]
+    known = [[row["episode/success"] for row in run.rows if "episode/success" in row] for run in group]
+    ends = [values[-1] for values in known if values]
     success = f", success {share(float(np.mean(ends)))}" if ends else ""
     return f'<span class="faint">{short_number(steps)} steps{success}</span>'
 
@@ -313,10 +259,8 @@ def _plot(groups: list[list[Training]], names: list[str], key: str, title: str, 
         lines = [tuple((row["step"], row[key]) for row in run.rows if key in row) for run in group]
         lines = [line for line in lines if line]
         if len(lines) > 1:
-            drawn += [
-                Curve(f"{label}, seed {run.config.get('seed')}", style, line, True)
-                for run, line in zip(group, lines, strict=False)
-            ]
+            drawn += [Curve(f"{label}, seed {run.config.get('seed')}", style, line, True)
+                      for run, line in zip(group, lines, strict=False)]
             lines = [mean_curve(lines)]
         drawn += [Curve(label, style, line) for line in lines if line]
     return f"<figure>{curves(drawn, title, shares=shares)}</figure>" if drawn else ""
@@ -339,13 +283,9 @@ def settings(found: list[Evaluation | Training]) -> str:
         about = run.about
         code = f"commit <code>{escape(about.commit[:12])}</code>" if about.commit else "no git checkout"
         facts = [code + (" with changes" if about.changed else ""), escape(about.status), escape(about.ended)]
-        folded = "".join(
-            f"<details><summary>{title}</summary><pre>{escape(text)}</pre></details>"
-            for title, text in (("all settings", about.settings), ("plan", about.plan))
-            if text.strip()
-        )
-        parts.append(
-            f'<article class="run"><h3>{escape(str(about.path))}</h3><pre class="command">{escape(about.command)}</pre>'
-            f'<p class="faint">{" &middot; ".join(fact for fact in facts if fact)}</p>{folded}</article>'
-        )
+        folded = "".join(f"<details><summary>{title}</summary><pre>{escape(text)}</pre></details>"
+                         for title, text in (("all settings", about.settings), ("plan", about.plan)) if text.strip())
+        parts.append(f'<article class="run"><h3>{escape(str(about.path))}</h3>'
+                     f'<pre class="command">{escape(about.command)}</pre>'
+                     f'<p class="faint">{" &middot; ".join(filter(None, facts))}</p>{folded}</article>')
     return section("settings", "How it was made", "".join(parts))

@@ -1,7 +1,7 @@
 """Two kinds of picture as inline SVG text: a curve over steps, and shares with intervals over named places.
 
-Written by hand: some kilobytes that the page's own script can hide, label and highlight. Plotly adds 4 MB to every page, and
-matplotlib's SVG has no names that a script could find.
+Written by hand: some kilobytes that the page's own script can hide, label and highlight. Plotly adds 4 MB to every
+page, and matplotlib's SVG has no names that a script could find.
 
 Colours and fonts come from the style sheet of the page (classes s0, s1, ...), so that a picture follows light, dark and
 print. Series differ in colour, marker and dash, so that none is needed alone. One unit of the view box is one pixel.
@@ -101,8 +101,7 @@ def curves(found: list[Curve], y_label: str, *, shares: bool = False, width: int
         title = f"<title>{escape(curve.label)}: {y_text(round(end_y, 4))} at {short_number(end_x)} steps</title>"
         kind = "line faint" if curve.faint else "line"
         parts.append(
-            f'<g class="{_class(curve.style)}"><path class="{kind}"{_dash(curve.style)} d="{path}">{title}</path>'
-        )
+            f'<g class="{_class(curve.style)}"><path class="{kind}"{_dash(curve.style)} d="{path}">{title}</path>')
         if not curve.faint:
             parts.append(_marker(plane.x(end_x), plane.y(end_y), curve.style, title))
         parts.append("</g>")
@@ -185,8 +184,7 @@ def _marker(x: float, y: float, style: int, title: str = "") -> str:
         lambda: f'<path class="mark" d="M{x:.1f} {y - 5:.1f}l5 9h-10z"',
         lambda: f'<path class="mark" d="M{x:.1f} {y - 5.5:.1f}l5.5 5.5l-5.5 5.5l-5.5 -5.5z"',
         lambda: f'<path class="mark" d="M{x:.1f} {y + 5:.1f}l5 -9h-10z"',
-        lambda: f'<circle class="mark hollow" cx="{x:.1f}" cy="{y:.1f}" r="4"',
-    )
+        lambda: f'<circle class="mark hollow" cx="{x:.1f}" cy="{y:.1f}" r="4"')
     start = shapes[style % len(shapes)]()
     return f"{start}>{title}</{start[1:].split()[0]}>"
 

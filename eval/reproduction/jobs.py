@@ -69,7 +69,8 @@ def make_plan(plain: dict[str, Any]) -> Plan:
     wanted = [(scenario, agent, protocol) for scenario in scenarios for agent in agents for protocol in protocols
               if protocol == PAPER or agent == "tp_srl"]
     if not wanted:
-        raise UserError(f"protocols=[{','.join(protocols)}] are of tp_srl alone: add it to agents=, or {PAPER} to protocols=.")
+        raise UserError(f"protocols=[{','.join(protocols)}] are of tp_srl alone: add it to agents=, or {PAPER} "
+                        "to protocols=.")
     policies: dict[str, Policy] = {}
     for scenario, agent, protocol in wanted:
         for skill in _trained(scenario, agent, protocol, plain):
@@ -103,7 +104,7 @@ def by_protocol(scenario: str, protocol: str) -> list[str]:
 
 
 def _trained(scenario: str, agent: str, protocol: str, plain: dict[str, Any]) -> list[str]:
-    """The skills that trained policies run."""
+    """Skills of the plan that trained policies run."""
     found = _needed(scenario, protocol, plain["split"], plain["seed"]) if agent in TRAINED else []
     return [skill for skill in found if skill != "navigate" or agent == "tp_srl"]
 
@@ -170,7 +171,8 @@ def _evaluation(scenario: str, agent: str, protocol: str, policies: dict[str, Po
     return make_job(" ".join(("eval", scenario, agent, *other)), "eval", tuple(words), plain, needs)
 
 
-def make_job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any], needs: tuple[Path, ...] = ()) -> Job:
+def make_job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any],
+             needs: tuple[Path, ...] = ()) -> Job:
     """A job and how far it is. Raises UserError where a run of this name has other settings."""
     made = front.compose(command, list(typed))
     path = folder_of(made.config, command) / made.config.name

@@ -1,4 +1,4 @@
-"""`rearrange reproduce policies`: the policies that come with the package, trained anew by their recipes, and evaluated beside them."""
+"""`rearrange reproduce policies`: the package's policies, trained anew by their recipes and evaluated beside them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ PLANS_SEED = 5  # of the plans in training homes
 
 
 def jobs(plain: dict[str, Any]) -> tuple[Job, ...]:
-    """Lessons and evaluations of every policy that is asked for, each after what it needs. UserError for what cannot be."""
+    """Lessons and evaluations of every policy that is asked for, each after what it needs. UserError."""
     checked_name(plain["name"])
     if not plain["policies"]:
         raise UserError(f"policies=[] leaves nothing to do. Choices: {', '.join(recipes.names())}.")
     for each in fields(ReproduceOptions):
         if each.name in OF_FIGURE_6 and plain[each.name] != json_safe(each.default):
-            raise UserError(f"{each.name}= is a setting of Figure 6, and recipes do without it: leave out {each.name}= or policies=.")
+            raise UserError(f"{each.name}= is a setting of Figure 6, and recipes do without it: leave out {each.name}= "
+                            "or policies=.")
     for task in plain["policies"]:
         if task not in recipes.names():
-            raise UserError(f"policies: there is no recipe for {task!r}; there are those of {', '.join(recipes.names())}.")
+            raise UserError(f"policies: there is no recipe for {task!r}; there are those "
+                            f"of {', '.join(recipes.names())}.")
     return tuple(job for task in dict.fromkeys(plain["policies"]) for job in _of_task(task, plain))
 
 
@@ -46,10 +48,12 @@ def _of_task(task: str, plain: dict[str, Any]) -> list[Job]:
             words.append(f"checkpoint={before.path}")
         if lesson.plans:
             plans = [_plans(task, scenario, lesson, before, f"{name}_{task}", plain) for scenario in lesson.plans]
-            words.append(f"sim.episodes={Path(plain['output']) / 'eval/*' / f'{name}_{task}' / 'handoffs' / f'{task}.json.gz'}")
+            words.append(
+                f"sim.episodes={Path(plain['output']) / 'eval/*' / f'{name}_{task}' / 'handoffs' / f'{task}.json.gz'}")
             made += plans
             needs += tuple(each.path for each in plans)
-        before = make_job(f"train {task} {number}", "train", (*words, f"name={name}", f"output={plain['output']}"), plain, needs)
+        before = make_job(f"train {task} {number}", "train", (*words, f"name={name}", f"output={plain['output']}"),
+                          plain, needs)
         made.append(before)
     return made + [_evaluation(task, split, before, plain) for split in SPLITS]
 
@@ -59,15 +63,18 @@ def _shortened(words: tuple[str, ...], most: int) -> list[str]:
     return [f"steps={most}" if word.startswith("steps=") and int(word.split("=")[1]) > most else word for word in words]
 
 
-def _plans(task: str, scenario: str, lesson: recipes.Lesson, before: Job | None, name: str, plain: dict[str, Any]) -> Job:
+def _plans(task: str, scenario: str, lesson: recipes.Lesson, before: Job | None, name: str,
+           plain: dict[str, Any]) -> Job:
     """Episodes of a scenario in training homes, in which the skill has the policy of the lesson before."""
-    words = [f"hab={scenario}", "split=train", f"seed={PLANS_SEED}", f"episodes={min(lesson.plans[scenario], plain['episodes'])}", "video=0",
-             "handoffs=true", f"name={name}", f"output={plain['output']}"]
+    words = [f"hab={scenario}", "split=train", f"seed={PLANS_SEED}",
+             f"episodes={min(lesson.plans[scenario], plain['episodes'])}", "video=0", "handoffs=true", f"name={name}",
+             f"output={plain['output']}"]
     if lesson.tries is not None:
         words.append(f"handoff_tries={lesson.tries}")
     if before is not None:
         words.append(f"skills.{task}={before.path}")
-    return make_job(f"plans for {task} in {scenario}", "eval", tuple(words), plain, () if before is None else (before.path,))
+    return make_job(f"plans for {task} in {scenario}", "eval", tuple(words), plain,
+                    () if before is None else (before.path,))
 
 
 def _evaluation(task: str, split: str, last: Job, plain: dict[str, Any]) -> Job:
@@ -78,17 +85,20 @@ def _evaluation(task: str, split: str, last: Job, plain: dict[str, Any]) -> Job:
 
 def table(made: tuple[Job, ...], plain: dict[str, Any]) -> str:
     """What came out, beside the policies of the package, as Markdown."""
-    rows = ["| policy | homes | protocol | trained now | n | in the package | to publish |", "|---|---|---|---|---|---|---|"]
+    rows = ["| policy | homes | protocol | trained now | n | in the package | to publish |",
+            "|---|---|---|---|---|---|---|"]
     for job in made:
-        if not job.what.startswith("eval ") or not (job.path / "metrics.json").exists() or read_status(job.path)["status"] != "finished":
+        is_there = job.what.startswith("eval ") and (job.path / "metrics.json").exists()
+        if not is_there or read_status(job.path)["status"] != "finished":
             continue
         _, task, split = job.what.split()
         now = read_json(job.path / "metrics.json")
         card = pretrained.card(task)["evaluations"] if task in pretrained.names() else []
         rule = now["protocol"]
         there = [row for row in card if row["split"] == split and not row["deterministic"] and row["protocol"] == rule]
-        rows.append(f"| {task} | {split} | {rule} | {_figures(now)} | {now['episodes']} | {_figures(there[0]) if there else 'not measured'} "
-                    f"| `python -m benchmarks.publish_policy {job.needs[0]}` |")
+        rows.append(f"| {task} | {split} | {rule} | {_figures(now)} | {now['episodes']} | "
+                    f"{_figures(there[0]) if there else 'not measured'} | `python -m benchmarks.publish_policy "
+                    f"{job.needs[0]}` |")
     return "\n".join(rows)
 
 

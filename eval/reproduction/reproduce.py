@@ -1,8 +1,8 @@
 """`rearrange reproduce`: the trainings that are missing, then the evaluations, then the paper's figures beside them.
 
-Each job is a process of its own, where `hydra/launcher=` says: one after another here, or each as soon as what it needs is finished.
-Stopped or killed, the same command goes on: what is finished is not repeated, a training resumes, an evaluation that was not finished
-begins again.
+Each job is a process of its own, where `hydra/launcher=` says: one after another here, or each as soon as what it needs
+is finished. Stopped or killed, the same command goes on: what is finished is not repeated, a training resumes, and an
+evaluation that was not finished begins again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from trainer.faults import signals
 
 
 def run(plain: dict[str, Any], hydras: Sequence[str] = ()) -> int:
-    """All of it; 0 if every job is finished, the exit status of a job that was stopped, else 1. Everything is checked before anything
-    starts. hydras: the words that are Hydra's."""
+    """Do all of it; 0 if every job is finished, the exit status of a job that was stopped, else 1.
+
+    Everything is checked before anything starts. hydras: the words that are Hydra's.
+    """
     check(hydras)
     print("looking at what there is ...", flush=True)
     plan = make_plan(plain) if plain["policies"] is None else None

@@ -1,4 +1,4 @@
-"""What `rearrange reproduce` leaves: figure6.md with the paper's figures beside the measured ones, whole_tasks.md and report.html."""
+"""What `rearrange reproduce` leaves: figure6.md beside the paper's figures, whole_tasks.md and report.html."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from eval.report import page as report_page
 from eval.report import whole_tasks
 from eval.report.paper import DIFFERENCES, IN_WORDS, PUBLISHED, Beside, beside
-from eval.report.sections import number
+from eval.report.sections import number, share
 from eval.reproduction.jobs import PAPER, Plan, Policy
 from rearrange.command_line.runs.run_directory import read_status, saved_config
 from rearrange.home.files import read_json
@@ -27,8 +27,8 @@ def write(folder: Path, plan: Plan, evaluations: list[Path], plain: dict[str, An
         texts["figure6.md"] = [*_head(FIGURE_6, plain), *figure_6(by_paper), *_policies(plan)]
     if rows := whole_tasks.rows(figures):
         lines = [tuple(whole_tasks.cells(row)) for row in rows]
-        texts["whole_tasks.md"] = [*_head(WHOLE_TASKS, plain), _table(whole_tasks.HEAD, lines), [f"- {note}" for note in whole_tasks.NOTES],
-                                   *([] if by_paper else _policies(plan))]
+        texts["whole_tasks.md"] = [*_head(WHOLE_TASKS, plain), _table(whole_tasks.HEAD, lines),
+                                   [f"- {note}" for note in whole_tasks.NOTES], *([] if by_paper else _policies(plan))]
         (folder / "whole_tasks.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     said = []
     for name, blocks in texts.items():
@@ -55,17 +55,21 @@ def figure_6(figures: list[dict[str, Any]]) -> list[list[str]]:
         blocks += [["## Beside the paper"], _table(head, rows),
                    [*IN_WORDS, "Only what the paper's text states is in this table; nothing is read off its figure."],
                    ["Where the settings differ:"], [f"- {text}" for text in DIFFERENCES]]
-    if scenarios := [name for name in dict.fromkeys(each["scenario"] for each in figures) if name in PUBLISHED[0].success]:
-        rows = [(each.system, *(_percent(each.success[name]) for name in scenarios), each.conditions, each.source) for each in PUBLISHED]
-        blocks += [["## Whole tasks of others"], _table(("system", *map(_words, scenarios), "conditions", "source"), rows)]
+    if scenarios := [name
+                     for name in dict.fromkeys(each["scenario"] for each in figures) if name in PUBLISHED[0].success]:
+        rows = [(each.system, *(share(each.success[name]) for name in scenarios), each.conditions, each.source)
+                for each in PUBLISHED]
+        blocks += [["## Whole tasks of others"],
+                   _table(("system", *map(_words, scenarios), "conditions", "source"), rows)]
     for scenario in dict.fromkeys(each["scenario"] for each in figures):
         made = [each for each in figures if each["scenario"] == scenario]
         names = [row["name"] for row in made[0]["interactions"]]
-        blocks += [[f"## {_words(scenario)}"], _table(("success after", *names, "whole task", "within 0.15 m", "steps", "objects disturbed", "n"), [
-            (each["agent"], *(_percent(row["success"]) for row in each["interactions"]),
-             f"{_percent(each['success'])} ({_interval(each['success_interval_95'])})", _percent(each["success_015"]),
-             number(each["mean_steps"]), number(each.get("mean_disturbed_objects"), 2), str(each["episodes"])) for each in made
-        ])]
+        blocks += [[f"## {_words(scenario)}"],
+                   _table(("success after", *names, "whole task", "within 0.15 m", "steps", "objects disturbed", "n"),
+                          [(each["agent"], *(share(row["success"]) for row in each["interactions"]),
+                            f"{share(each['success'])} ({_interval(each['success_interval_95'])})",
+                            share(each["success_015"]), number(each["mean_steps"]),
+                            number(each.get("mean_disturbed_objects"), 2), str(each["episodes"])) for each in made])]
     return blocks
 
 
@@ -87,8 +91,8 @@ def _beside(row: Beside) -> tuple[str, ...]:
     """A row of the table of the paper's figures."""
     stated, here = row.stated, "not measured"
     if row.measured is not None:
-        here = f"{_percent(row.measured)} ({_interval(row.interval)}, {row.episodes})"
-    return (_words(stated.scenario), stated.after, stated.agent, _percent(stated.success), here, stated.words)
+        here = f"{share(row.measured)} ({_interval(row.interval)}, {row.episodes})"
+    return (_words(stated.scenario), stated.after, stated.agent, share(stated.success), here, stated.words)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
@@ -97,10 +101,6 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 def _words(name: str) -> str:
     return name.replace("_", " ").capitalize()
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}".removesuffix(".0") + " %"
 
 
 def _interval(interval: Any) -> str:

@@ -14,22 +14,12 @@ from tests.eval.report.browser import browser, missing
 
 @pytest.fixture(scope="module")
 def reported(trained, tmp_path_factory):
-    """Where nothing but the training run is: two episodes of its policy, one of them recorded, and the report of both runs, made
-    by default. The folder and what the command printed."""
+    """Where nothing but the training run is: two episodes of its policy, one of them recorded, and the report of both
+    runs, made by default. The folder and what the command printed."""
     home = tmp_path_factory.mktemp("report")
     shutil.copytree(trained.run, home / "outputs/train/pick/tiny")
-    succeed(
-        home,
-        "eval",
-        "skill=pick",
-        "checkpoint=outputs/train/pick/tiny",
-        "episodes=2",
-        "video=1",
-        "name=for_report",
-        "skill.max_steps=20",
-        "sim.num_layouts=4",
-        "workers=1",
-    )
+    succeed(home, "eval", "skill=pick", "checkpoint=outputs/train/pick/tiny", "episodes=2", "video=1",
+            "name=for_report", "skill.max_steps=20", "sim.num_layouts=4", "workers=1")
     return home, succeed(home, "report")
 
 
@@ -60,9 +50,6 @@ def test_the_page_opens(reported):
 
 def test_a_typo_writes_nothing(trained):
     done = rearrange(trained.home, "report", "outputs/train/pick/tinny", "out=typo.html")
-    assert (
-        done.returncode == 2
-        and done.stderr.count("\n") == 1
-        and "outputs/train/pick/tinny does not exist" in done.stderr
-    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "outputs/train/pick/tinny does not exist" in done.stderr
     assert not (trained.home / "typo.html").exists()

@@ -38,7 +38,8 @@ class Worker:
         config = made.config
         what = (config.get("hab") or config.skill).name
         protocol = made.choices.get("planner", "paper")
-        job = f"{words[0]} {what}" + (f" {config.agent}" if words[0] == "eval" else "") + f" {protocol}" * (protocol != "paper")
+        job = f"{words[0]} {what}" + (f" {config.agent}" if words[0] == "eval"
+                                      else "") + f" {protocol}" * (protocol != "paper")
         code = self.codes.get(job, 0)
         self.seen.append(job)
         self.words.append(words)
@@ -49,9 +50,9 @@ class Worker:
             (run.path / "metrics.csv").write_text("step,episode/return\n1,0.5\n")
         elif code == 0:
             figures = {"scenario": what, "agent": config.agent, "split": "val", "seed": 0, "episodes": 10,
-                       "success": 0.3, "success_interval_95": [0.1, 0.6], "success_015": 0.2, "success_015_interval_95": [0.05, 0.5],
-                       "skills": {}, "ends": {}, "mean_steps": 9.0, "mean_disturbed_objects": 0.25, "protocol": protocol,
-                       "problem": Path(config.hab.problem).stem,
+                       "success": 0.3, "success_interval_95": [0.1, 0.6], "success_015": 0.2,
+                       "success_015_interval_95": [0.05, 0.5], "skills": {}, "ends": {}, "mean_steps": 9.0,
+                       "mean_disturbed_objects": 0.25, "protocol": protocol, "problem": Path(config.hab.problem).stem,
                        "interactions": [{"name": name, "success": 0.5, "interval_95": [0.2, 0.8]} for name in NAMES]}
             (run.path / "metrics.json").write_text(json.dumps(figures))
         run.finish({0: "finished", 130: "stopped"}.get(code, "failed"))
@@ -60,8 +61,8 @@ class Worker:
 
 @pytest.fixture
 def work(tmp_path, monkeypatch):
-    """`work(setting=value)` -> (exit status, worker): one `rearrange reproduce` of Tidy House, with a package that has no
-    policy of Navigate.
+    """`work(setting=value)` -> (exit status, worker): one `rearrange reproduce` of Tidy House, with a package that has
+    no policy of Navigate.
     """
     names = [name for name in pretrained.names() if name != "navigate"]
     monkeypatch.setattr(pretrained, "names", lambda: names)
@@ -154,32 +155,39 @@ def test_other_finished_runs_count_if_they_are_long_enough(work, tmp_path):
 def test_whole_tasks_stand_by_protocol(work, tmp_path, capsys):
     """tp_srl by each, in Set Table with closing but by the paper's; random by the paper's alone."""
     code, worker = work(scenarios="[set_table]", agents="[tp_srl,random]", protocols="[paper,honest,oracle]")
-    assert code == 0 and worker.seen == ["train navigate", "eval set_table tp_srl", "eval set_table tp_srl honest", "eval set_table tp_srl oracle",
-                                         "eval set_table random"]
-    assert [sum("skills.close_fridge=pretrained" in words for words in worker.words), "hab.problem=set_table_paper" in worker.words[1]] == [2, True]
+    assert code == 0
+    assert worker.seen == ["train navigate", "eval set_table tp_srl", "eval set_table tp_srl honest",
+                           "eval set_table tp_srl oracle", "eval set_table random"]
+    assert [sum("skills.close_fridge=pretrained" in words for words in worker.words),
+            "hab.problem=set_table_paper" in worker.words[1]] == [2, True]
     folder, out = tmp_path / "reproduce/reproduce_smoke", capsys.readouterr().out
     text, figure_6 = ((folder / name).read_text() for name in ("whole_tasks.md", "figure6.md"))
     assert text in out and figure_6 in out and "Smoke run" in text and "orientation only" in text
     told = "| val | 10 | 20 % (5.0 .. 50.0) | 30 % (10.0 .. 60.0) | 9 | 0.25 | 50 % | 29 % |"
     rows = [("left open", "paper"), ("closed again", "honest"), ("closed again", "oracle")]
-    assert [line for line in text.splitlines() if "| val |" in line] == [f"| Set table, drawer and fridge {goal} | {name} {told}" for goal, name in rows]
+    assert [line for line in text.splitlines()
+            if "| val |" in line] == [f"| Set table, drawer and fridge {goal} | {name} {told}" for goal, name in rows]
     kept = json.loads((folder / "whole_tasks.json").read_text())
-    assert [row["protocol"] for row in kept] == ["paper", "honest", "oracle"] and kept[0]["mean_disturbed_objects"] == 0.25
+    assert [row["protocol"] for row in kept] == ["paper", "honest", "oracle"]
+    assert kept[0]["mean_disturbed_objects"] == 0.25
     measured = [line for line in figure_6.split("## Set table")[1].splitlines() if line.endswith("| 9 | 0.25 | 10 |")]
     assert [line.split()[1] for line in measured] == ["tp_srl", "random"], "by the paper's rules alone"
     page = (folder / "report.html").read_text().split('<section id="protocols">')[1].split("</section>")[0]
-    assert [name for name in ("paper", "honest", "oracle", "random") if f"<td>{name}</td>" in page] == ["paper", "honest", "oracle"]
+    assert [name for name in ("paper", "honest", "oracle",
+                              "random") if f"<td>{name}</td>" in page] == ["paper", "honest", "oracle"]
 
 
 def test_without_the_papers_protocol_there_is_no_figure_6(work, tmp_path):
-    assert work(agents="[tp_srl,random]", protocols="[honest]")[1].seen == ["train navigate", "eval tidy_house tp_srl honest"]
+    assert work(agents="[tp_srl,random]", protocols="[honest]")[1].seen == [
+        "train navigate", "eval tidy_house tp_srl honest"]
     folder = tmp_path / "reproduce/reproduce_smoke"
     assert "comes with the package" in (folder / "whole_tasks.md").read_text() and not (folder / "figure6.md").exists()
     assert "<h1>Whole tasks by protocol</h1>" in (folder / "report.html").read_text()
 
 
-@pytest.mark.parametrize("preset, protocols", [("smoke", ["paper", "honest"]), ("laptop", ["paper", "honest", "oracle"]),
-                                               ("paper", ["paper", "honest", "oracle"])])
+@pytest.mark.parametrize("preset, protocols",
+                         [("smoke", ["paper", "honest"]), ("laptop", ["paper", "honest", "oracle"]),
+                          ("paper", ["paper", "honest", "oracle"])])
 def test_presets_make_the_table_of_whole_tasks(preset, protocols):
     assert list(front.compose("reproduce", [f"preset={preset}"]).config.protocols) == protocols
 
@@ -197,7 +205,8 @@ def test_other_settings_need_another_name(work):
 
 def test_two_at_once_are_refused(work, tmp_path):
     (folder := tmp_path / "reproduce/reproduce_smoke").mkdir(parents=True)
-    with somebody_works_in(folder) as pid, pytest.raises(UserError, match=f"reproduce_smoke is in use by process {pid} on "):
+    with somebody_works_in(folder) as pid, pytest.raises(UserError,
+                                                         match=f"reproduce_smoke is in use by process {pid} on "):
         work()
 
 
@@ -234,7 +243,8 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, mon
 
 @pytest.mark.parametrize("task", recipes.names())
 def test_recipes_are_carried_out_lesson_by_lesson(task, tmp_path):
-    """Each lesson is as the recipe says and composes so; it begins with the one before, and in states of plans that were run with that."""
+    """Each lesson is as the recipe says and composes so; it begins with the one before, and in states of plans that
+    were run with that."""
     def jobs(*words):
         words = ["preset=policies", f"policies=[{task}]", f"output={tmp_path}", *words]
         return policies.jobs(front.OmegaConf.to_container(front.compose("reproduce", words).config))
@@ -243,7 +253,8 @@ def test_recipes_are_carried_out_lesson_by_lesson(task, tmp_path):
     assert all(set(lesson.words) <= set(job.words) for lesson, job in zip(recipes.lessons(task), whole, strict=True))
     assert recipes.recipe_of(list(whole[-1].words)) == task
     made = jobs("steps=64", "episodes=2")
-    assert [job.state for job in made] == ["new"] * len(made) and [job.what for job in made[-2:]] == [f"eval {task} {s}" for s in ("val", "test")]
+    assert [job.state for job in made] == ["new"] * len(made)
+    assert [job.what for job in made[-2:]] == [f"eval {task} {s}" for s in ("val", "test")]
     trained = [job for job in made if job.words[0] == "train"]
     assert len(trained) == len(recipes.lessons(task)) and all("steps=64" in job.words for job in trained)
     for before, job in zip(trained, trained[1:]):
@@ -263,7 +274,8 @@ def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, m
         run = Run(folder_of(made.config, words[0]) / made.config.name, made)
         run.create()
         (run.checkpoints / "step_000000000001.pt").touch()
-        (run.path / "metrics.json").write_text(json.dumps({"episodes": 2, "success": 0.5, "success_interval_95": [0.1, 0.9], "protocol": "wide start"}))
+        (run.path / "metrics.json").write_text(json.dumps(
+            {"episodes": 2, "success": 0.5, "success_interval_95": [0.1, 0.9], "protocol": "wide start"}))
         run.finish("finished")
         return 0
 
@@ -272,11 +284,14 @@ def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, m
     assert main(words) == 0
     text = (tmp_path / "reproduce/recipe/policies.md").read_text()
     row = next(line for line in text.splitlines() if "| close_fridge | test |" in line)
-    there = next(row for row in pretrained.card("close_fridge")["evaluations"] if (row["split"], row["protocol"]) == ("test", "wide start"))
-    assert f"| 50.0% (10.0% .. 90.0%) | 2 | {there['success']:.1%}" in row and "python -m benchmarks.publish_policy" in row
+    there = next(row for row in pretrained.card("close_fridge")["evaluations"]
+                 if (row["split"], row["protocol"]) == ("test", "wide start"))
+    assert f"| 50.0% (10.0% .. 90.0%) | 2 | {there['success']:.1%}" in row
+    assert "python -m benchmarks.publish_policy" in row
     assert text in capsys.readouterr().out
     assert main(words) == 0 and "0 trainings to do, 0 evaluations to do, 5 finished before" in capsys.readouterr().out
-    for wrong, said in ((["policies=[chess]"], "there is no recipe for 'chess'"), (["policies=[]"], "leaves nothing to do"),
+    for wrong, said in ((["policies=[chess]"], "there is no recipe for 'chess'"),
+                        (["policies=[]"], "leaves nothing to do"),
                         (["policies=[pick]", "scenarios=[set_table]"], "scenarios= is a setting of Figure 6"),
                         (["policies=[pick]", "split=test"], "split= is a setting of Figure 6")):
         assert main([*words[:2], *wrong]) == 2 and said in capsys.readouterr().err
@@ -284,7 +299,8 @@ def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, m
 
 def test_a_published_policy_names_its_recipe():
     last = recipes.lessons("pick")[-1].words
-    assert recipes.recipe_of(["skill=pick", *last, "seed=3"]) == "pick" and recipes.recipe_of(["skill=place", *last]) is None
+    assert recipes.recipe_of(["skill=pick", *last, "seed=3"]) == "pick"
+    assert recipes.recipe_of(["skill=place", *last]) is None
     assert recipes.recipe_of(["skill=pick", "experiment=laptop"]) is None
 
 
@@ -298,13 +314,15 @@ def test_figures_of_the_paper():
     assert not beside([made | {"skills": {"pick": "expert"}}]), "the agent of the paper has no experts"
     assert not beside([made | {"beyond_paper": ["recovery=retry"]}]), "and does not retry"
     assert not beside([made | {"interrupted": True}]), "figures of a part are not set beside the whole"
-    limited = made | {"limited_skills": ["pick", "place"], "mean_skill_steps": {"navigate": 9.0, "pick": 9.0, "place": 9.0}}
+    limited = made | {"limited_skills": ["pick", "place"],
+                      "mean_skill_steps": {"navigate": 9.0, "pick": 9.0, "place": 9.0}}
     rows = {(row.stated.agent, row.stated.after): row for row in beside([limited])}
     assert rows["tp_srl, limited actions", WHOLE].measured == 0.25 and rows["tp_srl", WHOLE].measured is None
     drives = limited | {"mean_skill_steps": limited["mean_skill_steps"] | {"open_fridge": 9.0}}
     assert beside([drives]) == beside([limited]), "Open fridge has the base there, too"
     assert not beside([limited | {"limited_skills": ["pick"]}]), "half of it is no agent of the paper"
-    never = limited | {"limited_skills": ["pick"], "skills": dict.fromkeys(("navigate", "pick", "place"), "x.pt"), "mean_skill_steps": {"navigate": 9.0, "pick": 9.0}}
+    never = limited | {"limited_skills": ["pick"], "skills": dict.fromkeys(("navigate", "pick", "place"), "x.pt"),
+                       "mean_skill_steps": {"navigate": 9.0, "pick": 9.0}}
     assert not beside([never]), "nor is it where the other half never began"
     by = dict.fromkeys(("navigate", "pick", "place"), "policy")
     assert beside([made | {"run_by": by}]) and beside([made | {"changed": [], "problem": "tidy_house"}])
@@ -312,7 +330,8 @@ def test_figures_of_the_paper():
         assert not beside([made | {"run_by": by | {"navigate": other}}]), "its Navigate is no other agent's"
     for word in ("hab.clutter=0", "hab.objects=[any]", "sim.base_speed_m_s=2.5", "sim.episodes=my.json"):
         assert not beside([made | {"changed": [word]}]), "which is another task"
-    assert beside([made | {"changed": ["sim=habitat", "sim.scene_dataset=replica_cad.json", "sim.episodes=hab.json.gz"]}]), "as the paper's homes"
+    assert beside([made | {"changed": ["sim=habitat", "sim.scene_dataset=replica_cad.json",
+                                       "sim.episodes=hab.json.gz"]}]), "as the paper's homes"
     assert not beside([made | {"problem": "set_table_paper"}])
     assert not beside([made | {"deterministic": True}]), "whose actions are drawn"
 

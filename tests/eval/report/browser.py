@@ -26,7 +26,8 @@ from tests.waiting import until
 START_S, ANSWER_S = 60.0, 60.0
 CLICKS = 3  # a page that is still being laid out on a busy machine can move between a look and a press
 FLAGS = ("--no-sandbox", "--remote-allow-origins=*")  # it opens our own pages alone, also as root
-FLAT, WEBGL = ("--disable-gpu",), ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")  # drawn by the processor
+# drawn by the processor
+FLAT, WEBGL = ("--disable-gpu",), ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
 INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Scrolls to an element, waits until it stays in its place for three frames, and gives its middle.
 REST = """new Promise((done) => {
@@ -64,9 +65,8 @@ def missing() -> str | None:
     if importlib.util.find_spec("PySide6") is None:
         return "there is no browser: neither PySide6 (pip install -e '.[test]') nor Chromium is installed"
     tried = subprocess.run([sys.executable, "-c", "import PySide6.QtWebEngineWidgets"], capture_output=True, text=True)
-    return (
-        None if tried.returncode == 0 else f"QtWebEngine cannot be loaded here: {tried.stderr.strip().splitlines()[-1]}"
-    )
+    return (None if tried.returncode == 0 else "QtWebEngine cannot be loaded "
+            f"here: {tried.stderr.strip().splitlines()[-1]}")
 
 
 def _installed() -> str | None:
@@ -123,22 +123,19 @@ class Page:
         until(lambda: self.value(f"Boolean({script})"), script, timeout_s)
 
     def click(self, selector: str) -> None:
-        """Scroll to the middle of the first element of a selector and press the mouse button there; again, where the page moved
-        under the mouse."""
+        """Scroll to the middle of the first element of a selector and press the mouse button there; again, where the
+        page moved under the mouse."""
         find = f"document.querySelector({json.dumps(selector)})"
         assert self.value(f"{find} !== null"), f"there is no {selector}"
         for _ in range(CLICKS):
             x, y = self.value(REST % find)
-            self.value(
-                "window.clicked = null; "
-                "addEventListener('click', (event) => { clicked = event.target; }, {capture: true, once: true})"
-            )
+            self.value("window.clicked = null; addEventListener('click', (event) => { clicked = event.target; }, "
+                       "{capture: true, once: true})")
             for kind in ("mousePressed", "mouseReleased"):
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
             self.until("window.clicked")
-            if self.value(
-                f"!clicked.isConnected || {find}?.contains(clicked) !== false || clicked.closest('label')?.control === {find}"
-            ):
+            if self.value(f"!clicked.isConnected || {find}?.contains(clicked) !== false || "
+                          f"clicked.closest('label')?.control === {find}"):
                 return
         raise AssertionError(f"{self.value('clicked.outerHTML.slice(0, 200)')} covers {selector}")
 
@@ -156,21 +153,15 @@ class Page:
     def choose(self, selector: str, option: str) -> None:
         """Take an option of a list by its value, as the keyboard would: the list of options is not part of the page."""
         found = json.dumps(selector)
-        self.value(
-            f"(() => {{ const s = document.querySelector({found}); s.value = {json.dumps(option)}; "
-            "s.dispatchEvent(new Event('input', {bubbles: true})); })()"
-        )
+        self.value(f"(() => {{ const s = document.querySelector({found}); s.value = {json.dumps(option)}; "
+                   "s.dispatchEvent(new Event('input', {bubbles: true})); })()")
 
     def window(self, width: int, height: int, *, dark: bool = False, media: str = "") -> None:
         """Give the window a size in pixels, the reader's wish for dark or light, and a medium, such as print."""
-        self.call(
-            "Emulation.setEmulatedMedia",
-            media=media,
-            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
-        )
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
-        )
+        self.call("Emulation.setEmulatedMedia", media=media,
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                  mobile=width < 600)
         self.until(f"innerWidth === {width}")
 
     def look(self) -> bytes:
@@ -187,8 +178,7 @@ def browser(webgl: bool = False) -> Iterator[Page]:
     try:
         port = _port(process)
         pages = json.load(
-            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/json")
-        )
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://127.0.0.1:{port}/json"))
         address = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
         with connect(address, max_size=None, proxy=None) as connection:
             yield Page(connection)
@@ -201,12 +191,8 @@ def browser(webgl: bool = False) -> Iterator[Page]:
 def _start(flags: tuple[str, ...]) -> subprocess.Popen:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]  # free now; QtWebEngine does not take 0
-    environment = {
-        **os.environ,
-        "QT_QPA_PLATFORM": "offscreen",
-        "QTWEBENGINE_REMOTE_DEBUGGING": f"127.0.0.1:{port}",
-        "QTWEBENGINE_CHROMIUM_FLAGS": " ".join(flags),
-    }
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QTWEBENGINE_REMOTE_DEBUGGING": f"127.0.0.1:{port}",
+                   "QTWEBENGINE_CHROMIUM_FLAGS": " ".join(flags)}
     command = [sys.executable, "-c", QT]
     if importlib.util.find_spec("PySide6") is None:
         command = [_installed(), "--headless=new", f"--remote-debugging-port={port}", *flags, "about:blank"]

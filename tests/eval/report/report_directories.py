@@ -19,9 +19,8 @@ def write_run(path: Path, config: str, overrides: list[str], command_ended: floa
     (path / "videos").mkdir()
     (path / "config.yaml").write_text(config)
     (path / "overrides.yaml").write_text("".join(f"- {word}\n" for word in overrides))
-    (path / "git.txt").write_text(
-        "0123456789abcdef0123456789abcdef01234567 2026-01-01T00:00:00+00:00\nA message\n## main\n"
-    )
+    (path / "git.txt").write_text("0123456789abcdef0123456789abcdef01234567 2026-01-01T00:00:00+00:00\nA "
+                                  "message\n## main\n")
     (path / "git.diff").write_text("")
     (path / "status.json").write_text(json.dumps({"status": "finished", "result": {}, "time": command_ended}))
     return path
@@ -56,19 +55,9 @@ def skill_evaluation(path: Path, agent: str = "policy", successes: int = 30, epi
     for i in range(episodes):
         won = i % episodes < successes
         failure = "" if won else "force_limit" if i % 3 == 0 else "time_limit"
-        rows.append(
-            {
-                "index": i,
-                "episode_id": f"pick/val/{i}",
-                "scene": f"val/{i % 5}",
-                "success": int(won),
-                "failure": failure,
-                "steps": 200 - 3 * i,
-                "reward": f"{10 * won - i / 7:.4f}",
-                "video": "",
-                "reward/slack": -0.01 * i,
-            }
-        )
+        rows.append({"index": i, "episode_id": f"pick/val/{i}", "scene": f"val/{i % 5}", "success": int(won),
+                     "failure": failure, "steps": 200 - 3 * i, "reward": f"{10 * won - i / 7:.4f}", "video": "",
+                     "reward/slack": -0.01 * i})
     failures = {
         reason: sum(row["failure"] == reason for row in rows) / episodes for reason in ("time_limit", "force_limit")
     }
@@ -90,9 +79,8 @@ def skill_evaluation(path: Path, agent: str = "policy", successes: int = 30, epi
     return path
 
 
-def scenario_evaluation(
-    path: Path, agent: str, shares: list[float], episodes: int = 100, scenario: str = "tidy_house"
-) -> Path:
+def scenario_evaluation(path: Path, agent: str, shares: list[float], episodes: int = 100,
+                        scenario: str = "tidy_house") -> Path:
     """An evaluation of a scenario; `shares` after pick 1, place 1, pick 2, ..."""
     write_run(path, f"hab:\n  name: {scenario}\n", [f"hab={scenario}", f"agent={agent}"])
     (path / "plan.txt").write_text("1 navigate(object_1)\n2 pick(object_1)\n")
@@ -101,20 +89,9 @@ def scenario_evaluation(
     rows = []
     for i in range(episodes):
         won = reached[i] == len(shares)
-        rows.append(
-            {
-                "index": i,
-                "episode_id": f"{scenario}/{i}",
-                "scene": f"val/{i % 7}",
-                "success": int(won),
-                "stage": reached[i],
-                "ended_in": "" if won else ("navigate", "pick", "place")[i % 3],
-                "reason": "" if won else "time_limit",
-                "steps": 900 + 13 * i,
-                "video": "",
-                "handoff_m": f"{0.01 * i:.2f}",
-            }
-        )
+        rows.append({"index": i, "episode_id": f"{scenario}/{i}", "scene": f"val/{i % 7}", "success": int(won),
+                     "stage": reached[i], "ended_in": "" if won else ("navigate", "pick", "place")[i % 3], "reason": ""
+                     if won else "time_limit", "steps": 900 + 13 * i, "video": "", "handoff_m": f"{0.01 * i:.2f}"})
     ends = {
         f"{skill}: time_limit": sum(row["ended_in"] == skill for row in rows) / episodes
         for skill in ("navigate", "pick", "place")
@@ -151,30 +128,9 @@ def add_video(run: Path, index: int, name: str, codec: str = "libx264", seconds:
     pictures = np.zeros((frames, size, size, 3), np.uint8)
     for i in range(frames):
         pictures[i, : 3 * i + 4, : 3 * i + 4] = (200, 120, 40)
-    subprocess.run(
-        [
-            imageio_ffmpeg.get_ffmpeg_exe(),
-            "-v",
-            "error",
-            "-f",
-            "rawvideo",
-            "-pix_fmt",
-            "rgb24",
-            "-s",
-            f"{size}x{size}",
-            "-r",
-            "10",
-            "-i",
-            "-",
-            "-c:v",
-            codec,
-            "-pix_fmt",
-            "yuv420p",
-            str(file),
-        ],
-        input=pictures.tobytes(),
-        check=True,
-    )
+    subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s",
+                    f"{size}x{size}", "-r", "10", "-i", "-", "-c:v", codec, "-pix_fmt", "yuv420p", str(file)],
+                   input=pictures.tobytes(), check=True)
     with open(run / "episodes.csv", newline="", encoding="utf-8") as opened:
         rows = list(csv.DictReader(opened))
     rows[index]["video"] = f"outputs/elsewhere/videos/{name}"  # the run may have been moved since

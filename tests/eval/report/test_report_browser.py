@@ -71,21 +71,19 @@ def test_the_security_policy_refuses_the_network(page):
 
 def test_the_menu_leads_to_the_parts(page):
     names = page.value("[...document.querySelectorAll('nav a')].map((a) => a.hash)")
-    assert names == ["#summary", "#scenarios", "#paper", "#caveats", "#skills", "#training", "#videos", "#episodes", "#settings"]
+    assert names == ["#summary", "#scenarios", "#paper", "#caveats", "#skills", "#training", "#videos", "#episodes",
+                     "#settings"]
     for name in names:
         page.click(f"nav a[href='{name}']")
-        page.until(
-            f"location.hash === '{name}' && document.querySelector('{name}').getBoundingClientRect().top < innerHeight"
-        )
+        page.until(f"location.hash === '{name}' && document.querySelector('{name}').getBoundingClientRect().top "
+                   "< innerHeight")
 
 
 def test_plots_are_drawn_and_have_colours(page):
     """Visible pixels in the colours of the two agents."""
     page.value("document.querySelector('#scenario-tidy_house').scrollIntoView({behavior: 'instant'})")
-    box = page.value(
-        "(() => { const r = document.querySelector('.wide .plot').getBoundingClientRect(); "
-        "return [r.x, r.y, r.right, r.bottom]; })()"
-    )
+    box = page.value("(() => { const r = document.querySelector('.wide .plot').getBoundingClientRect(); return [r.x, "
+                     "r.y, r.right, r.bottom]; })()")
     picture = np.asarray(Image.open(io.BytesIO(page.look())).convert("RGB").crop(tuple(map(round, box)))).astype(int)
     for colour in ((0x00, 0x72, 0xB2), (0xC9, 0x55, 0x00)):
         assert (np.abs(picture - colour).max(-1) < 12).sum() > 300
@@ -95,10 +93,8 @@ def test_filters(page):
     assert count(page) == "240 of 240 episodes, 40 with success (16.7 %); the first 100 are shown"
     page.click("#more")
     page.until(f"{ROWS}.length === 200")
-    page.choose(
-        "#filter-run",
-        page.value("[...document.querySelectorAll('#filter-run option')].find((o) => o.text === 'pick: policy').value"),
-    )
+    page.choose("#filter-run", page.value("[...document.querySelectorAll('#filter-run option')].find((o) => o.text === "
+                                          "'pick: policy').value"))
     assert count(page) == "40 of 40 episodes, 30 with success (75.0 %)".replace("of 40", "of 240")
     page.choose("#filter-success", "0")
     assert count(page) == "10 of 240 episodes, 0 with success (0.0 %)"
@@ -147,10 +143,8 @@ def test_an_episode_opens_with_its_video_and_the_video_plays(page):
     page.click("#episode-table tbody tr button")
     page.until("document.querySelector('#episode').open")
     assert page.value("document.querySelector('#episode-title').textContent") == "pick: policy, episode 0"
-    facts = page.value(
-        "Object.fromEntries([...document.querySelectorAll('#episode-facts div')]"
-        ".map((d) => [...d.children].map((c) => c.textContent)))"
-    )
+    facts = page.value("Object.fromEntries([...document.querySelectorAll('#episode-facts div')].map((d) => "
+                       "[...d.children].map((c) => c.textContent)))")
     assert facts["scene"] == "val/0" and facts["steps"] == "200" and facts["reward/slack"] == "-0.0"
     video = "document.querySelector('#episode-video video')"
     page.until(f"{video}.currentTime > 0.3")
@@ -189,21 +183,17 @@ def test_an_episode_without_a_video_shows_its_figures(page):
 @pytest.mark.parametrize("width", [360, 768])
 def test_nothing_hangs_over_the_edge_of_a_small_screen(page, width):
     page.window(width, 780)
-    over = page.value(
-        "[...document.body.querySelectorAll('*')].filter((e) => !e.closest('.scroll, dialog, script, title') "
-        "&& e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 80))"
-    )
+    over = page.value("[...document.body.querySelectorAll('*')].filter((e) => !e.closest('.scroll, dialog, script, "
+                      "title') && e.getBoundingClientRect().right > innerWidth + 1).map((e) => "
+                      "e.outerHTML.slice(0, 80))")
     assert over == []
     assert page.value("document.documentElement.scrollWidth <= innerWidth")
     kind = "narrow" if width == 360 else "wide"
-    assert page.value(
-        "[...document.querySelectorAll('.wide, .narrow')].filter((e) => e.offsetParent)"
-        f".every((e) => e.className === '{kind}')"
-    )
-    smallest = page.value(
-        "Math.min(...[...document.querySelectorAll('.plot text')].filter((t) => t.getBoundingClientRect().width)"
-        ".map((t) => 12 * t.ownerSVGElement.getBoundingClientRect().width / t.ownerSVGElement.viewBox.baseVal.width))"
-    )
+    assert page.value("[...document.querySelectorAll('.wide, .narrow')].filter((e) => e.offsetParent).every((e) => "
+                      f"e.className === '{kind}')")
+    smallest = page.value("Math.min(...[...document.querySelectorAll('.plot text')].filter((t) => "
+                          "t.getBoundingClientRect().width).map((t) => 12 * "
+                          "t.ownerSVGElement.getBoundingClientRect().width / t.ownerSVGElement.viewBox.baseVal.width))")
     assert smallest > 9  # pixels: letters stay readable
 
 
@@ -211,9 +201,8 @@ def test_no_row_is_tall_and_empty_on_a_phone(page):
     """A card of the paper's table takes a few lines, whatever stands in its last column; its words are not cut off."""
     page.window(360, 780)
     for table in ("paper", "summary"):
-        rows = page.value(
-            f"[...document.querySelectorAll('table.{table} tbody tr')].map((r) => [r.offsetHeight, r.scrollWidth - innerWidth])"
-        )
+        rows = page.value(f"[...document.querySelectorAll('table.{table} tbody tr')].map((r) => [r.offsetHeight, "
+                          "r.scrollWidth - innerWidth])")
         assert rows and all(height < 130 and over <= 0 for height, over in rows), rows
 
 
@@ -228,10 +217,9 @@ def test_dark_and_light_and_print(page):
         assert (back > 0.5) == light_back
         for ink in (text, faint):
             assert (max(back, ink) + 0.05) / (min(back, ink) + 0.05) > 4.5  # WCAG 2.1, level AA
-        series = page.value(
-            "[0, 1, 2, 3, 4, 5].map((i) => { const e = document.body.appendChild(document.createElement('i')); "
-            "e.className = 's' + i; const c = getComputedStyle(e).color; e.remove(); return c; })"
-        )
+        series = page.value("[0, 1, 2, 3, 4, 5].map((i) => { const e = "
+                            "document.body.appendChild(document.createElement('i')); e.className = 's' + i; const c = "
+                            "getComputedStyle(e).color; e.remove(); return c; })")
         assert len(set(series)) == 6
         for ink in map(luminance, series):
             assert (max(back, ink) + 0.05) / (min(back, ink) + 0.05) > 3  # for graphics

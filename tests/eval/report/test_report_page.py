@@ -50,6 +50,11 @@ def made(outputs) -> Path:
     return report_page.make([str(outputs)], outputs.parent / "report.html", outputs, None, 100).path
 
 
+def page_of(*runs: Path, title: str | None = None) -> str:
+    """The text of a report of these runs, which stands beside the first."""
+    return report_page.make(list(map(str, runs)), runs[0].parent / "r.html", runs[0], title, 0).path.read_text()
+
+
 class Elements(HTMLParser):
     """All elements, and those that were never closed or closed out of turn."""
 
@@ -134,7 +139,7 @@ def test_a_page_cannot_be_broken_by_what_it_shows(tmp_path):
     run = skill_evaluation(tmp_path / "eval/pick/x", agent=evil)
     text = (run / "episodes.csv").read_text().replace("pick/val/3,", '"' + evil.replace('"', '""') + '",')
     (run / "episodes.csv").write_text(text)
-    page = report_page.make([str(run)], tmp_path / "r.html", tmp_path, evil, 1).path.read_text()
+    page = page_of(run, title=evil)
     elements = Elements(page)
     assert not elements.open and not elements.wrong
     assert [tag for tag, _ in elements.found].count("script") == 2
@@ -209,7 +214,7 @@ def test_numbers_are_short():
 
 
 def test_training_shows_each_seed_and_their_mean(outputs):
-    page = report_page.make([str(outputs / "train")], outputs.parent / "t.html", outputs, None, 1).path.read_text()
+    page = page_of(outputs / "train")
     plots = re.findall(r'<svg class="plot".*?</svg>', page)
     assert len(plots) == 3  # success, return, steps per second
     for plot in plots:
@@ -234,19 +239,20 @@ def test_runs_are_told_apart_by_the_fewest_settings(tmp_path):
     assert labels([read(twice[0])]) == ["tp_srl"]
 
 
-def evaluated(path: Path, **figures) -> Path:
-    """An evaluation of pick with some of its figures changed."""
-    run = skill_evaluation(path)
+def changed(run: Path, **figures) -> Path:
+    """An evaluation with some of its figures changed."""
     (run / "metrics.json").write_text(json.dumps(json.loads((run / "metrics.json").read_text()) | figures))
     return run
 
 
 def test_shipped_policies_are_named_so(tmp_path):
     def agent(name: str, **figures) -> str:
-        return read(evaluated(tmp_path / "eval/pick" / name, **figures)).agent
+        return read(changed(skill_evaluation(tmp_path / "eval/pick" / name), **figures)).agent
 
-    shipped, own = (f"/somewhere/{folder}/pick.pt" for folder in ("skills/pretrained", "outputs/train/pick/a/checkpoints"))
-    assert agent("shipped", checkpoint=shipped) == agent("word", agent="pretrained", checkpoint=shipped) == "pretrained (shipped)"
+    shipped, own = (f"/somewhere/{folder}/pick.pt" for folder
+                    in ("skills/pretrained", "outputs/train/pick/a/checkpoints"))
+    assert agent("shipped", checkpoint=shipped) == agent("word", agent="pretrained",
+                                                         checkpoint=shipped) == "pretrained (shipped)"
     assert agent("own", checkpoint=own) == "policy" and agent("expert", agent="expert", checkpoint=None) == "expert"
     scenario = {"scenario": "set_table", "skill": None, "checkpoint": None, "agent": "tp_srl"}
     assert agent("all", **scenario, skills={"pick": shipped, "place": shipped}) == "tp_srl, pretrained (shipped)"
@@ -257,7 +263,8 @@ def test_shipped_policies_are_named_so(tmp_path):
     assert labels(both) == ["pretrained (shipped)", "policy"]
     agent("only experts", **scenario, skills={"pick": "expert", "place": "expert"})
     plans = [read(tmp_path / "eval/pick" / name) for name in ("all", "some", "mixed", "only experts")]
-    assert labels(plans) == ["tp_srl, pretrained (shipped)", "tp_srl, place expert", "tp_srl, place a", "tp_srl, skills expert"]
+    assert labels(plans) == ["tp_srl, pretrained (shipped)", "tp_srl, place expert", "tp_srl, place a",
+                             "tp_srl, skills expert"]
     assert len(newest(tmp_path)) == 5  # agents
 
 
@@ -274,7 +281,7 @@ def test_a_summary_of_all_evaluations_leads_to_their_parts(made):
 @pytest.mark.parametrize("episodes, grey", [(29, True), (30, False)])
 def test_few_episodes_are_grey_also_beside_the_paper(tmp_path, episodes, grey):
     run = scenario_evaluation(tmp_path / "a", "tp_srl", [1.0, 1.0, 1.0, 1.0], episodes, "set_table")
-    text = report_page.make([str(run)], tmp_path / "r.html", tmp_path, None, 0).path.read_text()
+    text = page_of(run)
     for part in ("summary", "paper"):
         section = text.split(f'<section id="{part}">')[1].split("</section>")[0]
         assert ('<span class="few">100 %</span>' in section, "<strong>100 %</strong>" in section) == (grey, not grey)
@@ -284,7 +291,7 @@ def test_few_episodes_are_grey_also_beside_the_paper(tmp_path, episodes, grey):
 
 def test_no_caveats_without_figures_of_the_paper(tmp_path):
     run = skill_evaluation(tmp_path / "a")
-    text = report_page.make([str(run)], tmp_path / "r.html", tmp_path, None, 0).path.read_text()
+    text = page_of(run)
     assert 'id="caveats"' not in text and 'id="paper"' not in text
 
 
@@ -296,10 +303,10 @@ def test_no_caveats_without_figures_of_the_paper(tmp_path):
 ])
 def test_the_title_is_plain(tmp_path, skills, scenarios, title):
     for skill in skills:
-        evaluated(tmp_path / f"eval/{skill}/a", skill=skill)
+        changed(skill_evaluation(tmp_path / f"eval/{skill}/a"), skill=skill)
     for name in scenarios:
         scenario_evaluation(tmp_path / f"eval/{name}/a", "tp_srl", [0.5, 0.5], 4, name)
-    text = report_page.make([str(tmp_path)], tmp_path / "r.html", tmp_path, None, 0).path.read_text()
+    text = page_of(tmp_path)
     assert f"<title>{title}</title>" in text and f"<h1>{title}</h1>" in text
 
 
@@ -307,7 +314,7 @@ def test_protocols_stand_apart(tmp_path):
     protocols = ("honest", "paper", "honest, knowledge=state")
     runs = [scenario_evaluation(tmp_path / f"eval/set_table/{number}", "tp_srl", [0.5, 0.5]) for number in range(3)]
     for run, protocol in zip(runs, protocols, strict=True):
-        (run / "metrics.json").write_text(json.dumps(json.loads((run / "metrics.json").read_text()) | {"protocol": protocol}))
+        changed(run, protocol=protocol)
     found = read_all([str(run) for run in runs])
     text = sections.scenarios(found)
     assert all(f"<h3>tidy house <small>planner {protocol}</small></h3>" in text for protocol in protocols)
@@ -316,28 +323,27 @@ def test_protocols_stand_apart(tmp_path):
     assert sorted(newest(tmp_path)) == sorted(runs)
 
 
-def changed(run: Path, **figures) -> Path:
-    """An evaluation with some of its figures changed."""
-    (run / "metrics.json").write_text(json.dumps(json.loads((run / "metrics.json").read_text()) | figures))
-    return run
-
-
 def rows_of(text: str, anchor: str) -> list[list[str]]:
     """The cells of the table that `anchor` stands in, without markup."""
-    cells = [re.findall("<t[hd].*?>(.*?)</t[hd]>", row) for row in re.findall("<tr>.*?</tr>", text.split(anchor)[1].split("</table>")[0])]
+    cells = [re.findall("<t[hd].*?>(.*?)</t[hd]>", row) for row
+             in re.findall("<tr>.*?</tr>", text.split(anchor)[1].split("</table>")[0])]
     return [[" ".join(re.sub(r"<[^>]*>|&nbsp;", " ", cell).split()) for cell in row] for row in cells]
 
 
 def test_whole_tasks_stand_by_protocol_beside_others(tmp_path):
     """Plans with trained skills that were evaluated whole; the scenarios' tables have disturbed objects, too."""
-    told = {"protocol": "honest", "problem": "set_table", "mean_disturbed_objects": 0.625, "success_015_interval_95": [0.25, 0.75]}
-    runs = [changed(scenario_evaluation(tmp_path / f"eval/set_table/{name}", agent, [0.5, 0.5], scenario="set_table"), **told | more)
-            for name, agent, more in (("a", "tp_srl", {}), ("b", "expert", {}), ("c", "tp_srl", {"interrupted": True}),
-                                      ("d", "tp_srl", {"protocol": "paper", "problem": "set_table_paper", "mean_disturbed_objects": None}))]
-    text = report_page.make(list(map(str, runs)), tmp_path / "r.html", tmp_path, None, 1).path.read_text()
+    told = {"protocol": "honest", "problem": "set_table", "mean_disturbed_objects": 0.625,
+            "success_015_interval_95": [0.25, 0.75]}
+    runs = [changed(scenario_evaluation(tmp_path / f"eval/set_table/{name}", agent, [0.5, 0.5], scenario="set_table"),
+                    **told | more) for name, agent, more
+            in (("a", "tp_srl", {}), ("b", "expert", {}), ("c", "tp_srl", {"interrupted": True}),
+                ("d", "tp_srl", {"protocol": "paper", "problem": "set_table_paper", "mean_disturbed_objects": None}))]
+    text = page_of(*runs)
     assert rows_of(text, 'id="protocols"')[1:] == [
-        ["Set table, drawer and fridge closed again tp_srl", "honest", "val", "100", "47 % 25 to 75 %", "50 % 40 to 60 %", "1544", "0.62", "50 %", "29 %"],
-        ["Set table, drawer and fridge left open tp_srl", "paper", "val", "100", "47 % 25 to 75 %", "50 % 40 to 60 %", "1544", "", "50 %", "29 %"]]
+        ["Set table, drawer and fridge closed "
+         "again tp_srl", "honest", "val", "100", "47 % 25 to 75 %", "50 % 40 to 60 %", "1544", "0.62", "50 %",
+         "29 %"], ["Set table, drawer and fridge left open tp_srl", "paper", "val", "100", "47 % 25 to 75 %",
+                   "50 % 40 to 60 %", "1544", "", "50 %", "29 %"]]
     whole = rows_of(text, 'class="numbers bars">')
     assert whole[0][-3:] == ["objects disturbed", "homes", "protocol"] and whole[1][-3:] == ["0.62", "val", "honest"]
     assert "orientation only" in text and 'href="#protocols"' in text
@@ -346,14 +352,17 @@ def test_whole_tasks_stand_by_protocol_beside_others(tmp_path):
 def test_tables_of_substitution_and_of_subtasks_are_shown(tmp_path):
     run = scenario_evaluation(tmp_path / "eval/set_table/a", "tp_srl", [0.5, 0.5], scenario="set_table")
     row = {"episodes": 40, "success": 0.5, "success_interval_95": [0.25, 0.75]}
-    more = {"success_015": 0.25, "success_015_interval_95": [0.125, 0.5], "mean_steps": 900.4, "ends": {"pick: time_limit": 0.5, "place: x": 0.1}}
-    (run / "substitution.json").write_text(json.dumps({"experts only": row | {"success": 1.0, "ends": {}}, "pick alone": row | more}))
+    more = {"success_015": 0.25, "success_015_interval_95": [0.125, 0.5], "mean_steps": 900.4,
+            "ends": {"pick: time_limit": 0.5, "place: x": 0.1}}
+    (run / "substitution.json").write_text(json.dumps({"experts only": row | {"success": 1.0, "ends": {}},
+                                                       "pick alone": row | more}))
     (run / "subtasks.json").write_text(json.dumps({"pick 1": row, "close fridge": row | {"success": 1.0}}))
     text = sections.scenarios([read(run)])
     assert rows_of(text, "numbers substitution")[1:] == [
         ["experts only n = 40", "&ndash;", "100 % 25 to 75 %", "", ""],
         ["pick alone n = 40", "25 % 12 to 50 %", "50 % 25 to 75 %", "900", "pick: time limit 50 %"]]
-    assert rows_of(text, "numbers subtasks")[1:] == [["pick 1", "50 % 25 to 75 %", "40"], ["close fridge", "100 % 25 to 75 %", "40"], ["mean", "75 %", ""]]
+    assert rows_of(text, "numbers subtasks")[1:] == [
+        ["pick 1", "50 % 25 to 75 %", "40"], ["close fridge", "100 % 25 to 75 %", "40"], ["mean", "75 %", ""]]
     (run / "subtasks.json").write_text(json.dumps({"pick 1": {"success": 2}}))
     with pytest.raises(UserError, match="subtasks.json is not that of an evaluation: 'pick 1' needs episodes"):
         read(run)
@@ -372,8 +381,7 @@ def test_by_default_the_newest_of_each_is_taken(outputs, tmp_path):
     (folder / "eval/pick/latest").symlink_to("new")
     (folder / "eval/pick/unfinished").mkdir()
     assert sorted(newest(folder)) == sorted([new, other, *seeds])
-    figures = json.loads((new / "metrics.json").read_text())
-    (new / "metrics.json").write_text(json.dumps(figures | {"interrupted": True, "episodes_asked": 100}))
+    changed(new, interrupted=True, episodes_asked=100)
     assert sorted(newest(folder)) == sorted([old, other, *seeds]), "a whole evaluation, even if it is older"
     assert read(new).about.status == "finished, only 40 of 100 episodes"
 
@@ -417,12 +425,8 @@ def spoiled(tmp_path, monkeypatch) -> Path:
     (tmp_path / "hollow").mkdir()
     (tmp_path / "started").mkdir()
     (tmp_path / "started/config.yaml").write_text("seed: 0\n")
-    for name, text in (
-        ("torn", '{"skill": "pick", '),
-        ("listed", "[1, 2]"),
-        ("other", '{"steps_per_s": 3}'),
-        ("none", '{"skill": "pick", "episodes": 0, "success": 0}'),
-    ):
+    for name, text in (("torn", '{"skill": "pick", '), ("listed", "[1, 2]"), ("other", '{"steps_per_s": 3}'),
+                       ("none", '{"skill": "pick", "episodes": 0, "success": 0}')):
         (tmp_path / name).mkdir()
         (tmp_path / name / "metrics.json").write_text(text)
     (tmp_path / "empty").mkdir()
@@ -432,29 +436,20 @@ def spoiled(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize(
     "line, words",
-    [
-        ("report nowhere", ("nowhere does not exist",)),
-        ("report letter.html", ("letter.html is not a directory",)),
-        ("report hollow", ("hollow is not a run", "metrics.json")),
-        ("report started", ("started has no figures yet",)),
-        ("report torn", ("torn/metrics.json cannot be read",)),
-        ("report listed", ("listed/metrics.json cannot be read",)),
-        ("report other", ("other/metrics.json is not that of an evaluation",)),
-        ("report none", ("episodes (at least 1)",)),
-        ("report empty", ("empty/metrics.csv holds no row",)),
-        ("report good nowhere", ("nowhere does not exist",)),
-        ("report", ("no run with figures in outputs/", "rearrange train")),
-        ("report output=elsewhere", ("no run with figures in elsewhere/",)),
-        ("report good out=letter.html", ("letter.html exists already and is not a report", "out=")),
-        ("report good out=hollow", ("hollow", "directory", "out=")),
-        ("report good out=letter.html/r.html", ("cannot write to", "out=")),
-        ("report good ouput=x", ("'output'",)),
-        ("report good video_mb=-1", ("video_mb=-1", "at least 0")),
-        ("report good video_mb=lots", ("video_mb=lots", "a number")),
-        ("report good runs=[good]", ("without runs=",)),
-        ("report --watch", ("--watch",)),
-    ],
-)
+    [("report nowhere", ("nowhere does not exist",)), ("report letter.html", ("letter.html is not a directory",)),
+     ("report hollow", ("hollow is not a run", "metrics.json")), ("report started", ("started has no figures yet",)),
+     ("report torn", ("torn/metrics.json cannot be read",)), ("report listed", ("listed/metrics.json cannot be read",)),
+     ("report other", ("other/metrics.json is not that of an evaluation",)),
+     ("report none", ("episodes (at least 1)",)), ("report empty", ("empty/metrics.csv holds no row",)),
+     ("report good nowhere", ("nowhere does not exist",)),
+     ("report", ("no run with figures in outputs/", "rearrange train")),
+     ("report output=elsewhere", ("no run with figures in elsewhere/",)),
+     ("report good out=letter.html", ("letter.html exists already and is not a report", "out=")),
+     ("report good out=hollow", ("hollow", "directory", "out=")),
+     ("report good out=letter.html/r.html", ("cannot write to", "out=")), ("report good ouput=x", ("'output'",)),
+     ("report good video_mb=-1", ("video_mb=-1", "at least 0")),
+     ("report good video_mb=lots", ("video_mb=lots", "a number")), ("report good runs=[good]", ("without runs=",)),
+     ("report --watch", ("--watch",))])
 def test_bad_input_is_one_sentence(spoiled, capsys, line, words):
     before = sorted(str(path) for path in Path().rglob("*"))
     assert main(line.split()) == 2
@@ -465,16 +460,8 @@ def test_bad_input_is_one_sentence(spoiled, capsys, line, words):
     assert sorted(str(path) for path in Path().rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["good"],
-        ["runs=good"],
-        ["runs=[good]"],
-        ["runs=good,good"],
-        ["./good/", "title=A page of mine"],
-    ],
-)
+@pytest.mark.parametrize("words", [["good"], ["runs=good"], ["runs=[good]"], ["runs=good,good"],
+                                   ["./good/", "title=A page of mine"]])
 def test_directories_can_be_written_as_people_like(spoiled, capsys, words):
     assert main(["report", *words, "out=new/r.html"]) == 0, capsys.readouterr().err
     assert Path("new/r.html").read_text().startswith("<!DOCTYPE html>")
@@ -492,20 +479,13 @@ def test_what_a_run_lacks_is_left_out(tmp_path):
     """Figures that a later or an older version writes differently do not stop a report."""
     run = scenario_evaluation(tmp_path / "eval/set_table/a", "tp_srl", [0.5, 0.5])
     figures = json.loads((run / "metrics.json").read_text())
-    for key in (
-        "interactions",
-        "ends",
-        "success_015",
-        "mean_steps",
-        "mean_simulated_s",
-        "success_interval_95",
-        "split",
-    ):
+    for key in ("interactions", "ends", "success_015", "mean_steps", "mean_simulated_s", "success_interval_95",
+                "split"):
         del figures[key]
     (run / "metrics.json").write_text(json.dumps(figures))
     for name in ("episodes.csv", "git.txt", "git.diff", "overrides.yaml", "config.yaml", "status.json", "plan.txt"):
         (run / name).unlink()
-    page = report_page.make([str(run)], tmp_path / "r.html", tmp_path, None, 1).path.read_text()
+    page = page_of(run)
     assert "50 %" in page and "40.4 % to 59.6 %" in page  # Wilson's interval of 50 of 100
 
 
