@@ -1,8 +1,8 @@
 """How fast the environment of PointNav steps on one core, resets included, and where the time goes.
 
-Episodes as a good policy drives them: the actions of the scripted oracle, found before anything is timed, in homes that have been
-used before and in fours that share a goal, as in training. Times are CPU times of the process, so that other work on the machine
-distorts them little. With sim=habitat, steps in Habitat-Sim are measured beside ours in its scenes.
+Episodes as a good policy drives them: the actions of the scripted oracle, found before anything is timed, in homes that
+have been used before and in fours that share a goal, as in training. Times are CPU times of the process, so that other
+work on the machine distorts them little. With sim=habitat, steps in Habitat-Sim are measured beside ours in its scenes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     result = bench_navigation(settings["size"], settings["depth_size"], settings["seconds"], settings["seed"])
     lines, sim = table(result), settings["sim"]
     if sim["name"] == "habitat":
-        result["beside_habitat"] = both = bench_both(sim["scene_dataset"], sim["gpu_device"], settings["depth_size"], settings["seconds"],
-                                                     settings["seed"])
-        lines.append(f"in scenes of {sim['scene_dataset']}, {both['steps']:,} steps without resets: ours {both['mujoco_steps_per_s']:,.0f} "
-                     f"steps/s, Habitat-Sim {both['habitat_steps_per_s']:,.0f}: {both['ratio']:.1f} times; agents end "
-                     f"{both['apart_m']:.2f} m apart")
+        result["beside_habitat"] = both = bench_both(sim["scene_dataset"], sim["gpu_device"], settings["depth_size"],
+                                                     settings["seconds"], settings["seed"])
+        lines.append(f"in scenes of {sim['scene_dataset']}, {both['steps']:,} steps without resets: ours "
+                     f"{both['mujoco_steps_per_s']:,.0f} steps/s, Habitat-Sim {both['habitat_steps_per_s']:,.0f}: "
+                     f"{both['ratio']:.1f} times; agents end {both['apart_m']:.2f} m apart")
     for line in lines:
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
@@ -53,7 +53,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 
 
 def bench_navigation(size: str = "small", depth_size: int = 64, seconds: float = 10.0, seed: int = 0) -> dict[str, Any]:
-    """Play episodes again for about `seconds` and return speed, microseconds by part, and the machine; plain values only."""
+    """Play episodes again for about `seconds` and return speed, microseconds by part, and the machine; plain values
+    only."""
     if seconds <= 0:
         raise UserError(f"seconds={seconds} must be greater than 0.")
     env = navigation.make_env("pointnav", depth_size=depth_size, size=size, num_homes=NUM_HOMES, max_steps=MOST_STEPS)
@@ -90,7 +91,9 @@ def table(result: dict[str, Any]) -> list[str]:
     """The result as lines to print."""
     image = f"{result['depth_size']}x{result['depth_size']} depth" if result["depth_size"] else "no image"
     return [
-        f"{result['steps_per_s_with_resets']:,.0f} steps/s on one core with resets, {result['steps_per_s']:,.0f} without: PointNav, "
+        f"{result['steps_per_s_with_resets']:,.0f} steps/s on one core with resets, {result['steps_per_s']:,.0f} "
+        "without: PointNav, "
         f"{result['size']} homes, {image}, {result['steps']:,} steps, {result['steps_per_episode']:.0f} an episode",
-        f"step {result['step_us']:.1f} us of CPU   last image {result['image_us']:.1f} us   reset {result['reset_ms']:.2f} ms",
+        f"step {result['step_us']:.1f} us of CPU   last image {result['image_us']:.1f} us   reset "
+        f"{result['reset_ms']:.2f} ms",
     ]

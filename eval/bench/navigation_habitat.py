@@ -1,7 +1,7 @@
 """PointNav's steps in Habitat-Sim and here: the same scenes, starts and actions, in turn on one core.
 
-In Habitat a step is what its `Simulator.step` does without physics: a discrete action along the navigation mesh, then the depth image.
-Loading a scene is not counted in either. Times are CPU times of the thread.
+In Habitat a step is what its `Simulator.step` does without physics: a discrete action along the navigation mesh, then
+the depth image. Loading a scene is not counted in either. Times are CPU times of the thread.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def check(settings: dict[str, Any]) -> None:
 
 
 def bench_both(dataset: str, gpu_device: int | None, depth_size: int, seconds: float, seed: int) -> dict[str, float]:
-    """Steps per second of both, each for about `seconds`, in the scenes of split val of a data set, and how far apart their agents are at
-    the end of an episode (m, median).
+    """Steps per second of both, each for about `seconds`, in the scenes of split val of a data set, and how far apart
+    their agents are at the end of an episode (m, median).
     """
     env = navigation.make_env("pointnav", depth_size=depth_size, scene_dataset=dataset, split="val")
     rng, spent, steps, habitat, apart = np.random.default_rng(seed), {"mujoco": 0.0, "habitat": 0.0}, 0, None, []
@@ -62,14 +62,17 @@ class _Habitat:
     """Habitat-Sim with the agent of `config`, a `NavigationConfig`, and its camera."""
 
     def __init__(self, dataset: str, gpu_device: int | None, config: Any, depth_size: int) -> None:
-        self._habitat, self._dataset, self._device = need_habitat(), str(Path(dataset).resolve()), device(gpu_device, has_nvidia_device())
+        self._habitat, self._dataset = need_habitat(), str(Path(dataset).resolve())
+        self._device = device(gpu_device, has_nvidia_device())
         camera = self._habitat.CameraSensorSpec()
         camera.uuid, camera.sensor_type = "depth", self._habitat.SensorType.DEPTH
-        camera.resolution, camera.hfov, camera.position = [depth_size, depth_size], config.fov_deg, [0.0, config.camera_height_m, 0.0]
+        camera.resolution, camera.hfov = [depth_size, depth_size], config.fov_deg
+        camera.position = [0.0, config.camera_height_m, 0.0]
         spec, amount = self._habitat.agent.ActionSpec, self._habitat.agent.ActuationSpec
+        actions = {name: spec(name, amount(config.forward_m if name == "move_forward" else config.turn_deg))
+                   for name in ACTIONS[1:]}
         self._agent = self._habitat.agent.AgentConfiguration(
-            radius=config.radius_m, height=config.height_m, sensor_specifications=[camera],
-            action_space={name: spec(name, amount(config.forward_m if name == "move_forward" else config.turn_deg)) for name in ACTIONS[1:]})
+            radius=config.radius_m, height=config.height_m, sensor_specifications=[camera], action_space=actions)
         self._simulator, self._scene = None, None
 
     def begin(self, scene: str, pose: tuple[float, float, float], origin_m: tuple[float, float, float]) -> None:
@@ -80,15 +83,17 @@ class _Habitat:
             backend.gpu_device_id, backend.enable_physics = self._device, True  # without, it loads no drawers and doors
             if self._simulator is not None:
                 self._simulator.close()
-            self._simulator, self._scene = self._habitat.Simulator(self._habitat.Configuration(backend, [self._agent])), scene
+            self._simulator = self._habitat.Simulator(self._habitat.Configuration(backend, [self._agent]))
+            self._scene = scene
             mesh = self._habitat.NavMeshSettings()
             mesh.set_defaults()
-            mesh.agent_radius, mesh.agent_height, mesh.include_static_objects = self._agent.radius, self._agent.height, True
+            mesh.agent_radius, mesh.agent_height = self._agent.radius, self._agent.height
+            mesh.include_static_objects = True
             self._simulator.recompute_navmesh(self._simulator.pathfinder, mesh)
         (x, y, yaw), self._origin_m = pose, origin_m
         half = (yaw - math.pi / 2) / 2  # Habitat's agent faces -z
-        state = self._habitat.AgentState(
-            position=np.add(to_y_up((x, y, 0.0)), to_y_up(origin_m)).astype(np.float32), rotation=[0.0, math.sin(half), 0.0, math.cos(half)])
+        state = self._habitat.AgentState(position=np.add(to_y_up((x, y, 0.0)), to_y_up(origin_m)).astype(np.float32),
+                                         rotation=[0.0, math.sin(half), 0.0, math.cos(half)])
         self._simulator.get_agent(0).set_state(state)
 
     def place(self) -> tuple[float, float]:

@@ -10,7 +10,8 @@ WORKER = b".worker"  # in the command line of a process that steps environments,
 
 
 def spent_s(process: int) -> dict[str, float]:
-    """Processor seconds so far of a training, by kind of process: the learner, and the workers that step environments."""
+    """Processor seconds so far of a training, by kind of process: the learner, and the workers that step
+    environments."""
     parents = dict(_stats())
     spent = {"learner": 0.0, "workers": 0.0}
     for pid, (_, seconds) in parents.items():
@@ -20,7 +21,7 @@ def spent_s(process: int) -> dict[str, float]:
 
 
 def _stats() -> Iterator[tuple[int, tuple[int, float]]]:
-    """Of every process: its parent, and its processor seconds so far, of all its threads."""
+    """Process id -> its parent, and the processor seconds of all its threads so far."""
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -4,7 +4,8 @@ Random smooth actions (noise that forgets over half a second) in crowded episode
 layouts that have been used before, as in training. Times are CPU times of the process, so that other work on the
 machine distorts them little.
 
-Then each kind of image alone, as large as the depth image, in turn: a share of the time for one, then for the next, three times over.
+Then each kind of image alone, as large as the depth image, in turn: a share of the time for one, then for the next,
+three times over.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval.bench.train_split import Clock
 from rearrange.home.episodes.generator import MAX_OBJECTS
 from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import check_depth_size
@@ -61,12 +63,14 @@ def bench_images(skill: str, size: int, seconds: float, seed: int, **where: str 
         return {}
     parts, stepped = {}, {name: [0, 0.0] for name in IMAGES}
     for name in IMAGES:
-        seen = {"depth_size": size} if name == "depth" else {"depth_size": 0, "observations": [name], "camera_size": size}
-        parts[name] = _warm(skill, seed, _Clock(), **seen, **where)
+        seen = {"depth_size": size} if name == "depth" else {
+            "depth_size": 0, "observations": [name], "camera_size": size}
+        parts[name] = _warm(skill, seed, Clock(), **seen, **where)
     for _ in range(ROUNDS):
         for name, part in parts.items():
             start = time.thread_time()
-            steps, _, _, step_s, _, _ = _run(*part, lambda _, start=start: time.thread_time() - start >= seconds / (ROUNDS * len(parts)))
+            steps, _, _, step_s, _, _ = _run(*part, lambda _,
+                                             start=start: time.thread_time() - start >= seconds / (ROUNDS * len(parts)))
             stepped[name][0] += steps
             stepped[name][1] += sum(step_s)
     return {name: steps / total_s for name, (steps, total_s) in stepped.items()}
@@ -75,21 +79,25 @@ def bench_images(skill: str, size: int, seconds: float, seed: int, **where: str 
 def image_table(steps_per_s: dict[str, float], size: int) -> list[str]:
     """The result of `bench_images` as lines to print."""
     return [f"{'alone':<14}steps/s   of depth   ({size}x{size})",
-            *(f"  {name:<12}{each:>7,.0f}   {each / steps_per_s['depth']:>7.0%}" for name, each in steps_per_s.items())] if steps_per_s else []
+            *(f"  {name:<12}{each:>7,.0f}   {each / steps_per_s['depth']:>7.0%}"
+              for name, each in steps_per_s.items())] if steps_per_s else []
 
 
-def _warm(skill: str, seed: int, clock: _Clock, **seen: Any) -> tuple[Any, Iterator[int], np.random.Generator]:
-    """An environment that has been stepped for a while, its episodes and what draws the actions; `clock` times its parts."""
+def _warm(skill: str, seed: int, clock: Clock, **seen: Any) -> tuple[Any, Iterator[int], np.random.Generator]:
+    """An environment that has been stepped for a while, its episodes and what draws the actions; `clock` times its
+    parts."""
     env = make_env(skill, num_layouts=NUM_LAYOUTS, **seen)
     env.sim._advance = clock.timed("physics", env.sim._advance)  # noqa: SLF001 the benchmark looks inside
     env.scene.look = clock.timed("images" if seen.get("observations") else "depth", env.scene.look)
-    most = MAX_OBJECTS if seen.get("scene_dataset") is None else MAX_OBJECTS - 5  # other scenes may have no room for more
-    episodes = (number for number in _numbers() if len(env.scene.generated_episode(env.skill.episode_kind, number).objects) >= most)
+    # Other scenes may have no room for more objects.
+    most = MAX_OBJECTS if seen.get("scene_dataset") is None else MAX_OBJECTS - 5
+    episodes = (number for number in _numbers()
+                if len(env.scene.generated_episode(env.skill.episode_kind, number).objects) >= most)
     rng = np.random.default_rng(seed)
     for _ in range(NUM_LAYOUTS):
         _reset(env, episodes)
     _run(env, episodes, rng, lambda steps: steps >= WARM_UP_STEPS)
-    clock.clear()
+    clock.total_s = dict.fromkeys(clock.total_s, 0.0)
     return env, episodes, rng
 
 
@@ -101,9 +109,9 @@ def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0,
     """
     if seconds <= 0:
         raise UserError(f"seconds={seconds} must be greater than 0.")
-    clock = _Clock()
-    env, episodes, rng = _warm(skill, seed, clock, depth_size=depth_size, observations=observations, camera_size=camera_size,
-                               scene_dataset=scene_dataset, scenes=scenes)
+    clock = Clock()
+    env, episodes, rng = _warm(skill, seed, clock, depth_size=depth_size, observations=observations,
+                               camera_size=camera_size, scene_dataset=scene_dataset, scenes=scenes)
     start = time.thread_time()
     steps, resets, objects, step_s, reset_s, in_reset_s = _run(
         env, episodes, rng, lambda _: time.thread_time() - start >= seconds, clock)
@@ -111,7 +119,8 @@ def bench_sim(skill: str = "pick", depth_size: int = 128, seconds: float = 10.0,
     step_ms = 1e3 * np.array(step_s)
     reset_ms = 1e3 * np.array(reset_s)
     return {
-        "skill": skill, "depth_size": depth_size, "observations": list(observations or ()), "objects": objects, "steps": steps, "resets": resets,
+        "skill": skill, "depth_size": depth_size, "observations": list(observations or ()), "objects": objects,
+        "steps": steps, "resets": resets,
         "steps_per_s": steps / sum(step_s),
         "steps_per_s_with_resets": steps / (sum(step_s) + sum(reset_s)),
         "step_ms": {"mean": float(step_ms.mean()), **{f"p{q}": float(np.percentile(step_ms, q)) for q in (50, 95, 99)}},
@@ -141,29 +150,8 @@ def table(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-class _Clock:
-    """Adds up the time spent in functions."""
-
-    def __init__(self) -> None:
-        self.total_s: dict[str, float] = {}
-
-    def timed(self, name: str, function: Callable) -> Callable:
-        self.total_s[name] = 0.0
-
-        def call(*args: Any) -> Any:
-            start = time.thread_time()
-            result = function(*args)
-            self.total_s[name] += time.thread_time() - start
-            return result
-
-        return call
-
-    def clear(self) -> None:
-        self.total_s = dict.fromkeys(self.total_s, 0.0)
-
-
 def _numbers() -> Iterator[int]:
-    """Of episodes, of which those are taken in which as many objects as there can be stand around."""
+    """Numbers of episodes to choose crowded ones from."""
     for number in range(_MOST_NUMBERS):
         yield number
     raise UserError(f"none of the last of {_MOST_NUMBERS:,} episodes is crowded: choose other scenes with sim.scenes=.")
@@ -182,10 +170,8 @@ def _reset(env: Any, episodes: Iterator[int]) -> float:
 
 
 def _run(env: Any, episodes: Iterator[int], rng: np.random.Generator, enough: Callable[[int], bool],
-         clock: _Clock | None = None) -> tuple:
-    """Step until `enough`; returns steps, resets, mean objects, times of steps and of resets, and the parts' time
-    within resets.
-    """
+         clock: Clock | None = None) -> tuple:
+    """Step until `enough`; steps, resets, mean objects, seconds of each step and reset, and of each part in resets."""
     step_s: list[float] = []
     reset_s: list[float] = []
     counts: list[int] = []

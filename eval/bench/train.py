@@ -1,8 +1,10 @@
-"""`rearrange bench train`: what a step of training costs, in processor time of all processes together, and where it goes.
+"""`rearrange bench train`: what a step of training costs, in processor time of all processes together, and where it
+goes.
 
-Processor time says the same on a busy machine as on an idle one, up to caches and clock; steps per second do not. With `against=`,
-the folder of another version of this program, both train in turn, from the command line and with their own defaults, and the ratio
-is taken within each repeat. The split comes from one more run of this version, with clocks around its parts.
+Processor time says the same on a busy machine as on an idle one, up to caches and clock; steps per second do not. With
+`against=`, the folder of another version of this program, both train in turn, from the command line and with their own
+defaults, and the ratio is taken within each repeat. The split comes from one more run of this version, with clocks
+around its parts.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ LONGEST_S = 3600.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Of the measured steps of one training: processor time per step (microseconds) by kind of process, and steps per second."""
+    """Of the measured steps of one training: processor time per step (microseconds) by kind of process, and steps per
+    second."""
 
     steps: int
     learner_us: float
@@ -49,10 +52,11 @@ def check(settings: dict[str, Any]) -> None:
     """Refuse a folder that is no version of this program, and a run without steps to measure."""
     against = settings["against"]
     if against and not (Path(against) / "rearrange" / "__main__.py").is_file():
-        raise UserError(f"against={against} is not a folder of this program: it has no rearrange/__main__.py. Make one with "
-                        "git worktree add <folder> <commit>.")
+        raise UserError(f"against={against} is not a folder of this program: it has no rearrange/__main__.py. Make one "
+                        "with git worktree add <folder> <commit>.")
     if settings["warm_up_steps"] >= settings["steps"]:
-        raise UserError(f"warm_up_steps={settings['warm_up_steps']} leaves nothing of steps={settings['steps']} to measure.")
+        raise UserError(f"warm_up_steps={settings['warm_up_steps']} leaves nothing of steps={settings['steps']} "
+                        "to measure.")
     if not Path("/proc/self/stat").is_file():
         raise UserError("bench train reads processor times from /proc, which this system does not have.")
 
@@ -68,8 +72,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
         for name, folder in order if repeat % 2 == 0 else order[::-1]:
             cost = measured(folder, words(settings, settings["seed"] + repeat), settings["warm_up_steps"])
             costs[name].append(cost)
-            run.say(f"{name:8} {cost.all_us:7.1f} us of processor time per step (learner {cost.learner_us:.1f}, workers "
-                    f"{cost.workers_us:.1f})   {cost.steps_per_s:,.0f} steps/s")
+            run.say(f"{name:8} {cost.all_us:7.1f} us of processor time per step (learner {cost.learner_us:.1f}, "
+                    f"workers {cost.workers_us:.1f})   {cost.steps_per_s:,.0f} steps/s")
     result = summary(costs) | {"split": split(words(settings, settings["seed"])) if settings["split"] else None}
     for line in table(result):
         run.say(line)
@@ -102,8 +106,8 @@ def measured(folder: Path, words: list[str], warm_up_steps: int) -> Cost:
             last_words = log.read()[-2000:]
     counted = [look for look in seen if look[0] >= warm_up_steps]
     if process.returncode or len(counted) < 2:
-        raise UserError(f"the training in {folder} could not be measured (exit status {process.returncode}, {len(counted)} rows "
-                        f"after the warm-up): {' '.join(command)}\n{last_words}")
+        raise UserError(f"the training in {folder} could not be measured (exit status {process.returncode}, "
+                        f"{len(counted)} rows after the warm-up): {' '.join(command)}\n{last_words}")
     (first, began_s, before), (last, ended_s, after) = counted[0], counted[-1]
     us = {name: 1e6 * (after[name] - before[name]) / (last - first) for name in after}
     return Cost(int(last - first), us["learner"], us["workers"], (last - first) / (ended_s - began_s))
@@ -132,20 +136,23 @@ def summary(costs: dict[str, list[Cost]]) -> dict[str, Any]:
     ratio = None
     if "against" in costs:
         ratios = [mine.all_us / other.all_us for mine, other in zip(costs["this"], costs["against"])]
-        ratio = {"median": statistics.median(ratios), "least": min(ratios), "greatest": max(ratios), "repeats": len(ratios)}
+        ratio = {"median": statistics.median(ratios), "least": min(ratios), "greatest": max(ratios),
+                 "repeats": len(ratios)}
     return {"versions": rows, "ratio": ratio}
 
 
 def table(result: dict[str, Any]) -> list[str]:
     """The result as lines to print."""
     lines = [f"{name:8} {row['all_us']:7.1f} us of processor time per step: learner {row['learner_us']:.1f}, workers "
-             f"{row['workers_us']:.1f}   {row['steps_per_s']:,.0f} steps/s   (medians)" for name, row in result["versions"].items()]
+             f"{row['workers_us']:.1f}   {row['steps_per_s']:,.0f} "
+             "steps/s   (medians)" for name, row in result["versions"].items()]
     if result["ratio"]:
         ratio = result["ratio"]
         lines.append(f"ratio    {ratio['median']:.3f} of the other version's processor time per step "
                      f"({ratio['least']:.3f} .. {ratio['greatest']:.3f} in {ratio['repeats']} repeats)")
     if result["split"]:
         whole = sum(result["split"]["parts_us"].values())
-        lines += [f"  {name:<26}{us:8.1f} us {100 * us / whole:4.0f} %" for name, us in result["split"]["parts_us"].items()]
+        lines += [f"  {name:<26}{us:8.1f} us "
+                  f"{100 * us / whole:4.0f} %" for name, us in result["split"]["parts_us"].items()]
         lines.append(f"  the learner waits for environments {100 * result['split']['waiting_share']:.0f} % of the time")
     return lines

@@ -42,11 +42,11 @@ class Clock:
 
 
 def clocked(make: Callable[[], Any], folder: str) -> Any:
-    """An environment with clocks around its parts, which are written to a file of `folder` when it is closed. What a reset does is
-    its own part, physics and images included."""
+    """An environment with clocks around its parts, which are written to a file of `folder` when it is closed. What a
+    reset does is its own part, physics and images included."""
     env, clock = make(), Clock()
-    for owner, name, part in ((env.sim, "step", "physics"), (env.scene, "look", "image"), (env, "_observe", "observation"),
-                              (env, "_judge", "reward")):
+    for owner, name, part in ((env.sim, "step", "physics"), (env.scene, "look", "image"),
+                              (env, "_observe", "observation"), (env, "_judge", "reward")):
         setattr(owner, name, clock.timed(part, getattr(owner, name)))
     inner = Clock()
     reset, close, parts = inner.timed("reset", env.reset), env.close, clock.total_s
@@ -80,8 +80,8 @@ class Watch:
 
 
 def split(words: list[str]) -> dict[str, Any]:
-    """Train as `rearrange train` would with these words; microseconds of processor time per step of each part, start-up of the
-    processes left out, and the share of the time in which the learner waits for environments."""
+    """Train as `rearrange train` would with these words; microseconds of processor time per step of each part, start-up
+    of the processes left out, and the share of the time in which the learner waits for environments."""
     from omegaconf import OmegaConf
 
     from eval.engine_settings import engine_config, per_action

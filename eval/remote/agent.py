@@ -1,11 +1,12 @@
 """The agent of `agent=remote`: observations go to a policy server, and what it answers is carried out.
 
-A connection for each slot, so that a server with a memory keeps one for each episode. Sent is a map: each observation of the skill as
-`observation/<name>`; `prompt`, what is to be done, in words; `question`, a number; in the first step of an episode also `reset` (true)
-and `seed`. Answered is a map with `actions`: one action, or a chunk of them, (actions, numbers), which are carried out one after another.
+There is a connection for each slot, so that a server with a memory keeps one for each episode. Sent is a map: each
+observation as `observation/<name>`; `prompt`, the task in words; `question`, a number; in the first step of an episode
+also `reset` (true) and `seed`. Answered is a map with `actions`: one action, or a chunk (actions, numbers), whose
+actions are carried out one after another.
 
-An answer belongs to its question: a server that sends `question` back has to send the same number, and of any other no message may be
-there that nobody asked for, neither when a question is sent nor after its answer.
+An answer belongs to its question. A server that sends `question` back has to send the same number. From any other
+server no message may be there that nobody asked for, neither when a question is sent nor after its answer.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class RemoteAgent:
     """Asks a server for actions in `space`. prompt: of a slot, what is to be done, in words."""
 
     def __init__(self, remote: Remote, slots: int, space: gymnasium.Space, prompt: Callable[[int], str]) -> None:
-        self._remote, self._url, self._settings, self._space, self._prompt = remote, remote.url, remote.settings, space, prompt
+        self._remote, self._url, self._settings = remote, remote.url, remote.settings
+        self._space, self._prompt = space, prompt
         self._size = math.prod(space.shape)  # 1 for a choice
         self._connections: list[ClientConnection | None] = [None] * slots
         self._about: list[bytes | None] = [None] * slots  # what the server said of itself
@@ -52,10 +54,12 @@ class RemoteAgent:
     def forget(self, slot: int) -> None:
         self.begin(slot, self._seeds[slot] or 0)
 
-    def act(self, observations: Mapping[int, Mapping[str, np.ndarray]], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
+    def act(self, observations: Mapping[int, Mapping[str, np.ndarray]],
+            mean: Collection[int] = ()) -> dict[int, np.ndarray]:
         asking = [slot for slot in observations if not self._chunks[slot]]
         messages = {slot: self._message(slot, observations[slot]) for slot in asking}
-        sent = {slot: self._send(slot, message) for slot, message in messages.items()}  # all of them, before one is waited for
+        # All questions are sent before an answer is waited for.
+        sent = {slot: self._send(slot, message) for slot, message in messages.items()}
         for slot in asking:
             self._chunks[slot].extend(self._actions(slot, self._answer(slot, messages[slot], sent[slot])))
             self._seeds[slot] = None
@@ -82,7 +86,7 @@ class RemoteAgent:
         return pack(message)
 
     def _send(self, slot: int, message: bytes) -> bool:
-        """False: the connection is lost."""
+        """Send a message; False where the connection is lost."""
         try:
             if self._connections[slot] is None:
                 self._connect(slot)
@@ -93,38 +97,38 @@ class RemoteAgent:
             return False
 
     def _connect(self, slot: int) -> None:
-        """A new connection, to the server that was there before."""
+        """Connect, and refuse a server that says something else of itself than before."""
         self._connections[slot], about = connect_to(self._remote)
         before, self._about[slot] = self._about[slot], about
         if before not in (None, about):
-            raise RemoteError(f"the server at {self._url} says something else of itself than before its connection was lost: another "
-                              "policy may act there. Run it again.")
+            raise RemoteError(f"the server at {self._url} says something else of itself than before its connection was "
+                              "lost: another policy may act there. Run it again.")
         self._refuse_unasked(slot)
 
     def _refuse_unasked(self, slot: int) -> None:
-        """RemoteError where a message is there that nobody asked for: which answer belongs to which question is unknown."""
+        """RemoteError where a message nobody asked for is there: answers and questions cannot be matched any more."""
         try:
             _decoded(self._url, self._connections[slot].recv(0))
         except TimeoutError:
             return
-        raise RemoteError(f"the server at {self._url} sends more than one answer to a question, or one to none: it has to send one for "
-                          "each.")
+        raise RemoteError(f"the server at {self._url} sends more than one answer to a question, or one to none: it has "
+                          "to send one for each.")
 
     def _answer(self, slot: int, message: bytes, sent: bool) -> Any:
-        """What the server answers; a connection that is lost is made once again."""
+        """Wait for the answer. A lost connection is made once again."""
         for again in (False, True):
             try:
                 if again or not sent:
                     self.end(slot)
                     self._connect(slot)
                     if self._seeds[slot] is None:
-                        _log.warning("the connection to %s was lost in an episode and made again: a policy with a memory has forgotten how "
-                                     "the episode began.", self._url)
+                        _log.warning("the connection to %s was lost in an episode and made again: a policy with a "
+                                     "memory has forgotten how the episode began.", self._url)
                     self._connections[slot].send(message)
                 return self._connections[slot].recv(self._settings.timeout_s)
             except TimeoutError:
-                raise RemoteError(f"the server at {self._url} has not answered within {self._settings.timeout_s:g} s: look at what it "
-                                  "does, or raise remote.timeout_s=.") from None
+                raise RemoteError(f"the server at {self._url} has not answered within {self._settings.timeout_s:g} s: "
+                                  "look at what it does, or raise remote.timeout_s=.") from None
             except (WebSocketException, OSError) as error:
                 lost = error
         raise RemoteError(f"the server at {self._url} closes the connection: {printable(lost).rstrip('.')}.")
@@ -138,8 +142,8 @@ class RemoteAgent:
             raise RemoteError(f"{says} without actions: it has to send a map with an array 'actions' of numbers.")
         number = answer.get("question", self._numbers[slot])
         if not isinstance(number, int | np.integer) or number != self._numbers[slot]:
-            raise RemoteError(f"{says} question {printable(number, 20)}, and was asked question {self._numbers[slot]}: it has to answer one "
-                              "after another.")
+            raise RemoteError(f"{says} question {printable(number, 20)}, and was asked question {self._numbers[slot]}: "
+                              "it has to answer one after another.")
         actions = np.atleast_2d(actions)
         if actions.shape[1] != self._size:
             raise RemoteError(f"{says} with actions of {actions.shape[1]} numbers, and here they have {self._size}.")
@@ -147,7 +151,8 @@ class RemoteAgent:
             raise RemoteError(f"{says} with {len(actions):,} actions at once: it may send {MOST_ACTIONS:,}.")
         if not np.isfinite(actions).all():
             raise RemoteError(f"{says} with actions that are not finite.")
-        if isinstance(self._space, gymnasium.spaces.Discrete) and (wrong := actions[~np.isin(actions, range(self._space.n))]).size:
+        if isinstance(self._space,
+                      gymnasium.spaces.Discrete) and (wrong := actions[~np.isin(actions, range(self._space.n))]).size:
             raise RemoteError(f"{says} with the choice {wrong[0]:g}, and here they are 0 to {self._space.n - 1}.")
         try:
             self._refuse_unasked(slot)
@@ -177,16 +182,17 @@ def connect_to(remote: Remote) -> tuple[ClientConnection, bytes]:
         except (InvalidURI, ValueError) as error:  # ValueError: of a port or a host's name
             raise RemoteError(f"{url} is no address of a server: write ws://host:port.") from error
         except (InvalidHandshake, TimeoutError) as error:
-            raise RemoteError(f"what listens at {url} is no policy server: {printable(error).rstrip('.') or 'it says nothing'}.") from error
+            raise RemoteError(f"what listens at {url} is no policy "
+                              f"server: {printable(error).rstrip('.') or 'it says nothing'}.") from error
         except (WebSocketException, OSError) as error:
             if time.monotonic() > deadline:
-                raise RemoteError(f"no policy server answers at {url}: {printable(error).rstrip('.')}. Start one, as with 'rearrange serve "
-                                  "skill=pick', or give another address.") from error
+                raise RemoteError(f"no policy server answers at {url}: {printable(error).rstrip('.')}. Start one, as "
+                                  "with 'rearrange serve skill=pick', or give another address.") from error
             time.sleep(_AGAIN_S)
 
 
 def _opened(url: str, timeout_s: float) -> tuple[ClientConnection, bytes]:
-    """The same at the first try, or what it fails with."""
+    """Try to connect once; raise what that fails with."""
     connection = connect(url, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s, close_timeout=_CLOSE_S)
     try:
         about = connection.recv(timeout_s)
@@ -200,7 +206,7 @@ def _opened(url: str, timeout_s: float) -> tuple[ClientConnection, bytes]:
 
 
 def _decoded(url: str, data: Any) -> Any:
-    """What a message of the server says."""
+    """Unpack a message of the server. RemoteError where it reports an error or cannot be read."""
     if isinstance(data, str):  # OpenPI's servers send errors so
         raise RemoteError(f"the server at {url} reports an error: {last_line(data)}.")
     try:

@@ -28,13 +28,18 @@ class Fails(Exception):
     """The policy cannot go on, in words for who asked."""
 
 
-def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.spaces.Box], about: Mapping[str, Any], host: str,
-                port: int) -> Server:
-    """A server that answers observations with actions; a thread, and a policy with its own memory, for each connection. Pages of other
-    sites in a browser are refused.
+def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.spaces.Box], about: Mapping[str, Any],
+                host: str, port: int) -> Server:
+    """A server that answers observations with actions. Pages of other sites in a browser are refused.
 
-    make_policy: gives an agent of `eval.agents` with one slot. spaces: of the observations that it needs. about: what the server says of
-    itself to who connects. port: 0 takes a free one.
+    Each connection has a thread, and a policy with its own memory.
+
+    Args:
+        make_policy: gives an agent of `eval.agents` with one slot.
+        spaces: of the observations that it needs, by name.
+        about: what the server says of itself to who connects.
+        host: is listened at.
+        port: 0 takes a free one.
     """
 
     def talk(connection: ServerConnection) -> None:
@@ -55,12 +60,13 @@ def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.s
             pass
 
     def refuse_pages(connection: ServerConnection, request: Request) -> Response | None:
-        """Refuse what a page asks for that did not come from this very address, which no name of another site leads to."""
+        """Refuse a page that did not come from this very address, which no name of another site leads to."""
         origins, named = request.headers.get_all("Origin"), request.headers.get_all("Host")
         if not origins or len(origins) == len(named) == 1 and _is_address(named[0], host) and origins[0] in (
                 f"http://{named[0]}", f"https://{named[0]}"):
             return None
-        return connection.respond(HTTPStatus.FORBIDDEN, "web pages of other sites are refused: leave the header Origin out\n")
+        return connection.respond(HTTPStatus.FORBIDDEN,
+                                  "web pages of other sites are refused: leave the header Origin out\n")
 
     return serve(talk, host, port, compression=None, max_size=MOST_BYTES, process_request=refuse_pages, logger=_QUIET)
 
@@ -93,7 +99,8 @@ def _answered(policy: Any, message: Any, spaces: Mapping[str, gymnasium.spaces.B
         raise Fails(f"the policy fails: {type(error).__name__}: {first_line(error)}") from error
     if not np.isfinite(action).all():
         raise Fails("the policy answers this observation with numbers that are not finite")
-    return {"actions": action} | {key: message[key] for key in ("question",) if isinstance(message.get(key), numbers.Integral)}
+    return {"actions": action} | {key: message[key] for key in ("question",)
+                                  if isinstance(message.get(key), numbers.Integral)}
 
 
 def _within(name: str, value: Any, space: gymnasium.spaces.Box) -> np.ndarray:
@@ -109,5 +116,6 @@ def _within(name: str, value: Any, space: gymnasium.spaces.Box) -> np.ndarray:
         give = GIVE * (high - low)
         wrong = (value < low - give) | (value > high + give)
     if wrong.any():
-        raise BadMessage(f"{name} has the number {float(value[wrong][0]):g}, and it lies between {low[wrong][0]:g} and {high[wrong][0]:g}")
+        raise BadMessage(f"{name} has the number {float(value[wrong][0]):g}, and it lies between {low[wrong][0]:g} "
+                         f"and {high[wrong][0]:g}")
     return np.clip(value.astype(np.float64), low, high).clip(-_MOST, _MOST).astype(np.float32)

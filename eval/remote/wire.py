@@ -1,4 +1,4 @@
-"""Messages with numpy arrays, as OpenPI's policy servers and clients send them: MessagePack, and nothing that is executed.
+"""Messages with numpy arrays as OpenPI's policy servers and clients send them: MessagePack; nothing is executed.
 
 An array is a map {b"__ndarray__": true, b"data": bytes, b"dtype": text, b"shape": list}, a number of numpy
 {b"__npgeneric__": true, b"data": value, b"dtype": text} (github.com/Physical-Intelligence/openpi, openpi_client).
@@ -17,7 +17,8 @@ from trainer.logs.printable import printable
 
 MOST_BYTES = 64 * 2**20
 """No message is longer."""
-MOST_VALUES, MOST_IN_ONE, MOST_SIDES = 1 << 18, 1 << 14, 32  # of a message without those of arrays; of one map or list; of a shape
+# The most values of a message outside arrays, in one map or list, and the most sides of an array.
+MOST_VALUES, MOST_IN_ONE, MOST_SIDES = 1 << 18, 1 << 14, 32
 
 
 class BadMessage(ValueError):
@@ -30,7 +31,7 @@ def pack(message: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """The message; BadMessage for anything else, and for more values outside arrays than a question or an answer has."""
+    """The message. BadMessage for anything else, and for more values outside arrays than a message has."""
     count = 0
 
     def counted(values: Any) -> Any:
@@ -41,8 +42,8 @@ def unpack(data: bytes) -> Any:
         return values
 
     try:
-        return msgpack.unpackb(data, object_hook=lambda entries: _array(counted(entries)), list_hook=counted, strict_map_key=False,
-                               max_array_len=MOST_IN_ONE, max_map_len=MOST_IN_ONE)
+        return msgpack.unpackb(data, object_hook=lambda entries: _array(counted(entries)), list_hook=counted,
+                               strict_map_key=False, max_array_len=MOST_IN_ONE, max_map_len=MOST_IN_ONE)
     except BadMessage:
         raise
     except Exception as error:  # of many kinds: msgpack's own, ValueError, UnicodeDecodeError, RecursionError
@@ -72,7 +73,8 @@ def _array(entries: dict[Any, Any]) -> Any:
         if not isinstance(data, numbers.Real):
             raise BadMessage("it has a number that is none")
         return dtype.type(data)
-    sizes = isinstance(shape, (list, tuple)) and len(shape) <= MOST_SIDES and all(type(size) is int and size >= 0 for size in shape)
+    sizes = isinstance(shape, (list, tuple)) and len(shape) <= MOST_SIDES
+    sizes = sizes and all(type(size) is int and size >= 0 for size in shape)
     if not sizes or not isinstance(data, bytes) or math.prod(shape) * dtype.itemsize != len(data):
         raise BadMessage("it has an array whose shape does not fit its data")
     return np.frombuffer(data, dtype).reshape(shape)

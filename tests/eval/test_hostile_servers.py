@@ -1,4 +1,5 @@
-"""Policy servers and clients that mean harm or are broken: each is one sentence, and no action is taken that was not asked for."""
+"""Policy servers and clients that mean harm or are broken: each is one sentence, and no action is taken that was not
+asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from eval.remote.agent import RemoteAgent, connect_to
 from eval.remote.server import make_server
 from eval.remote.wire import MOST_VALUES, BadMessage, pack, unpack
 from rearrange.home.settings.remote import Remote, RemoteError, RemoteSettings
-from tests.eval.test_remote import AGENTS, QUICK, SEEN, agent, answering, connections_end_with_the_test, running  # noqa: F401
+from tests.eval.test_remote import (
+    AGENTS,
+    QUICK,
+    SEEN,
+    agent,
+    answering,
+    connections_end_with_the_test,  # noqa: F401 a fixture
+    running,
+)
 from trainer.logs.printable import MOST
 
 
@@ -41,7 +50,8 @@ def taken(url: str, steps: int = 4) -> tuple[list[float], str]:
         for _ in range(steps):
             actions.append(float(one.act({0: SEEN})[0][0]))
     except RemoteError as error:
-        assert str(error).startswith(f"the server at {url} ") and str(error).count("\n") == 0 and len(str(error)) < MOST + 200
+        assert str(error).startswith(f"the server at {url} ") and str(error).count("\n") == 0
+        assert len(str(error)) < MOST + 200
         return actions, str(error)
     return actions, ""
 
@@ -84,7 +94,8 @@ def of_a_wrong_kind(connection):
 
 @pytest.mark.parametrize("talk, said", [(twice, "more than one answer"), (once_too_often, "more than one answer"),
                                         (of_the_question_before, "answers question -1, and was asked question 1"),
-                                        (with_a_late_second, "answers question 1, and was asked question 2"), (of_a_wrong_kind, "answers question 1, and was")])
+                                        (with_a_late_second, "answers question 1, and was asked question 2"),
+                                        (of_a_wrong_kind, "answers question 1, and was")])
 def test_no_action_is_taken_that_answers_another_question(talk, said):
     with server(talk) as url:
         actions, sentence = taken(url)
@@ -125,12 +136,16 @@ def test_an_episode_that_goes_on_over_a_new_connection_is_told(caplog):
 # ---------------------------------------------------------------------- what an answer may be
 
 @pytest.mark.parametrize("actions, said", [
-    (["0.5", "0.5", "0.5"], "without actions"), ([True, False, True], "without actions"), ([0.5, True, 0.5], "without actions"), ("0.5", "without actions"),
-    (np.array([True, True, True]), "without actions"), ([[0.1, 0.2], [0.3]], "without actions"), ([[0.1, 0.2, "x"]], "without actions"),
-    ({"0": 1.0}, "without actions"), (0.5, "of 1 numbers"), ([0.5, float("nan"), 0.5], "not finite"), ([0.5, float("-inf"), 0.5], "not finite"),
+    (["0.5", "0.5", "0.5"], "without actions"), ([True, False, True], "without actions"),
+    ([0.5, True, 0.5], "without actions"), ("0.5", "without actions"),
+    (np.array([True, True, True]), "without actions"), ([[0.1, 0.2], [0.3]], "without actions"),
+    ([[0.1, 0.2, "x"]], "without actions"),
+    ({"0": 1.0}, "without actions"), (0.5, "of 1 numbers"), ([0.5, float("nan"), 0.5], "not finite"),
+    ([0.5, float("-inf"), 0.5], "not finite"),
     ([], "without actions"), (np.zeros((0, 3)), "without actions"), (np.zeros((1001, 3)), "with 1,001 actions at once"),
     (np.zeros((3, 1)), "of 1 numbers"), ([b"\x00\x00\x00\x3f"] * 3, "without actions"), ([None] * 3, "without actions"),
-    (np.full(3, 1e300), None), (np.full(3, np.finfo(np.float64).tiny / 2), None), ([2**63, -2**63, 0], None), (np.array([-0.0] * 3), None),
+    (np.full(3, 1e300), None), (np.full(3, np.finfo(np.float64).tiny / 2), None), ([2**63, -2**63, 0], None),
+    (np.array([-0.0] * 3), None),
 ])
 def test_actions_are_finite_numbers_within_bounds_or_refused(actions, said):
     with answering(pack({"actions": actions})) as url:
@@ -152,21 +167,24 @@ def test_a_choice_is_one_of_those_that_there_are(number):
             one.act({0: SEEN})
 
 
-@pytest.mark.parametrize("text", ["x" * 20_000_000, "\x1b[2J\x1b]0;mine\x07\nred \x1b[31m", "Traceback\n" + "\x9b" * 1000, " \n ", "\u202e"])
+@pytest.mark.parametrize("text", ["x" * 20_000_000, "\x1b[2J\x1b]0;mine\x07\nred \x1b[31m",
+                                  "Traceback\n" + "\x9b" * 1000, " \n ", "\u202e"])
 def test_what_a_server_says_is_told_short_and_printable(text):
     with answering(text) as url:
         _, sentence = taken(url)
     assert "reports an error: " in sentence and sentence.isprintable()
 
 
-@pytest.mark.parametrize("about, said", [(b"\x90", "is no policy server"), (b"\xc1", "cannot be read"), ("\x1b[2Jbusy", r"error: \\x1b\[2Jbusy"),
+@pytest.mark.parametrize("about, said", [(b"\x90", "is no policy server"), (b"\xc1", "cannot be read"),
+                                         ("\x1b[2Jbusy", r"error: \\x1b\[2Jbusy"),
                                          (b"\xdd\xff\xff\xff\xff", "cannot be read"), (b"\x00", "is no policy server")])
 def test_a_server_that_does_not_say_what_it_is_is_refused(about, said):
     with answering(about=about) as url, pytest.raises(RemoteError, match=said):
         connect_to(Remote(url, QUICK))
 
 
-@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 \x1b[2J\r\n\r\n", b"HTTP/1.1 503 " + b"x" * 100_000 + b"\r\n\r\n", b"SSH-2.0-x\r\n", b"\xff" * 9000])
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 \x1b[2J\r\n\r\n",
+                                   b"HTTP/1.1 503 " + b"x" * 100_000 + b"\r\n\r\n", b"SSH-2.0-x\r\n", b"\xff" * 9000])
 def test_what_is_no_websocket_is_one_printable_sentence(reply):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         def talk():
@@ -193,14 +211,18 @@ def nested(depth: int, of: bytes) -> bytes:
     return of * depth + b"\xc0"
 
 
-@pytest.mark.parametrize("data", [
-    nested(3000, b"\x91"), nested(100_000, b"\x81\xc0"), b"\xdd\x7f\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xffx",
-    b"\xdd" + struct.pack("!I", 40) + (b"\xdc\x3f\xff" + b"\x90" * 0x3fff) * 40, b"\xdc\x40\x01" + b"\xc0" * 0x4001,
-    msgpack.packb({f"{i}": i for i in range(20_000)}), msgpack.packb({"__ndarray__": True, "data": b"", "dtype": "<f4", "shape": [2**63] * 9000}),
-    msgpack.packb({"__npgeneric__": True, "data": "0.5", "dtype": "<f4"}), msgpack.packb({"__npgeneric__": True, "data": [1, 2], "dtype": "<f4"}),
-    msgpack.packb({"__ndarray__": True, "data": b"", "dtype": None, "shape": [0]}), msgpack.packb({"__npgeneric__": True, "data": 1}),
-    msgpack.packb({"__ndarray__": True, "data": b"a" * 8, "dtype": "x" * 9_000_000, "shape": [1]}), b"\xc7\x08\x01" + b"\x00" * 8 + b"\x00",
-    msgpack.packb({"__ndarray__": True, "data": b"", "dtype": "<f4", "shape": [0, 2**62]}), b"\x81\xd9\xff"])
+@pytest.mark.parametrize(
+    "data", [nested(3000, b"\x91"), nested(100_000, b"\x81\xc0"), b"\xdd\x7f\xff\xff\xff", b"\xdf\xff\xff\xff\xff",
+             b"\xdb\xff\xff\xff\xffx", b"\xdd" + struct.pack("!I", 40) + (b"\xdc\x3f\xff" + b"\x90" * 0x3fff) * 40,
+             b"\xdc\x40\x01" + b"\xc0" * 0x4001, msgpack.packb({f"{i}": i for i in range(20_000)}),
+             msgpack.packb({"__ndarray__": True, "data": b"", "dtype": "<f4", "shape": [2**63] * 9000}),
+             msgpack.packb({"__npgeneric__": True, "data": "0.5", "dtype": "<f4"}),
+             msgpack.packb({"__npgeneric__": True, "data": [1, 2], "dtype": "<f4"}),
+             msgpack.packb({"__ndarray__": True, "data": b"", "dtype": None, "shape": [0]}),
+             msgpack.packb({"__npgeneric__": True, "data": 1}),
+             msgpack.packb({"__ndarray__": True, "data": b"a" * 8, "dtype": "x" * 9_000_000, "shape": [1]}),
+             b"\xc7\x08\x01" + b"\x00" * 8 + b"\x00",
+             msgpack.packb({"__ndarray__": True, "data": b"", "dtype": "<f4", "shape": [0, 2**62]}), b"\x81\xd9\xff"])
 def test_messages_that_swell_or_lie_are_refused(data):
     with pytest.raises(BadMessage) as said:
         unpack(data)
@@ -228,7 +250,8 @@ class Sums:
         seen = observations[0]
         assert all(value.dtype == np.float32 and SPACES[name].contains(value) for name, value in seen.items())
         with np.errstate(all="ignore"):
-            self.memory = self.memory + np.square(seen["free"]).sum() - np.square(seen["free"]).sum() + seen["joint"].sum()
+            free = np.square(seen["free"]).sum()
+            self.memory = self.memory + free - free + seen["joint"].sum()
         return {0: np.array([self.memory, 1.0])}
 
 
@@ -255,13 +278,20 @@ def question(**values):
 
 
 @pytest.mark.parametrize("wrong, said", [
-    (dict(joint=np.full(7, 3e38)), "has the number 3e.38, and it lies between -2 and 2"), (dict(joint=np.full(7, np.finfo(float).max)), "lies between"),
-    (dict(joint=np.full(7, 2**63 - 1)), "lies between"), (dict(joint=np.array([0] * 6 + [2.05])), "2.05, and it lies between"),
-    (dict(depth=np.full((2, 3, 1), 255, np.uint8)), "the number 255, and it lies between 0 and 1"), (dict(joint=np.full(7, -np.inf)), "not finite"),
-    (dict(joint=np.array([0] * 6 + [np.nan])), "not finite"), (dict(joint=None), "joint is missing"), (dict(joint="0.5"), "joint is missing"),
-    (dict(joint=[0.0] * 7), "joint is missing"), (dict(joint=np.float32(1)), "joint is missing"), (dict(depth=np.zeros((3, 2, 1))), "has shape"),
-    (dict(depth=np.zeros(6)), "has shape"), (dict(joint=np.zeros((7, 2))), "has shape"), (dict(joint=np.zeros(0)), "has shape"),
-    (dict(joint=np.full(7, np.finfo(np.longdouble).max)), "not finite|lies between|no MessagePack"), (dict(joint=np.array(["1"] * 7).view("u4")), "the number 49"),
+    (dict(joint=np.full(7, 3e38)), "has the number 3e.38, and it lies between -2 and 2"),
+    (dict(joint=np.full(7, np.finfo(float).max)), "lies between"),
+    (dict(joint=np.full(7, 2**63 - 1)), "lies between"),
+    (dict(joint=np.array([0] * 6 + [2.05])), "2.05, and it lies between"),
+    (dict(depth=np.full((2, 3, 1), 255, np.uint8)), "the number 255, and it lies between 0 and 1"),
+    (dict(joint=np.full(7, -np.inf)), "not finite"),
+    (dict(joint=np.array([0] * 6 + [np.nan])), "not finite"), (dict(joint=None), "joint is missing"),
+    (dict(joint="0.5"), "joint is missing"),
+    (dict(joint=[0.0] * 7), "joint is missing"), (dict(joint=np.float32(1)), "joint is missing"),
+    (dict(depth=np.zeros((3, 2, 1))), "has shape"),
+    (dict(depth=np.zeros(6)), "has shape"), (dict(joint=np.zeros((7, 2))), "has shape"),
+    (dict(joint=np.zeros(0)), "has shape"),
+    (dict(joint=np.full(7, np.finfo(np.longdouble).max)), "not finite|lies between|no MessagePack"),
+    (dict(joint=np.array(["1"] * 7).view("u4")), "the number 49"),
 ])
 def test_our_server_takes_what_lies_in_its_space_alone_and_stays_as_it_was(wrong, said):
     import re
@@ -273,7 +303,8 @@ def test_our_server_takes_what_lies_in_its_space_alone_and_stays_as_it_was(wrong
 
 
 def test_our_server_brings_back_what_is_a_little_outside():
-    near = question(joint=np.full(7, 2.02), depth=np.full((2, 3, 1), -0.001), more=np.zeros(9), free=np.array([5e-324, -0.0]))
+    near = question(joint=np.full(7, 2.02), depth=np.full((2, 3, 1), -0.001), more=np.zeros(9),
+                    free=np.array([5e-324, -0.0]))
     with running(make_server(Sums, SPACES, {}, "127.0.0.1", 0)) as url:
         (answer,) = asked(url, near)
     assert answer["actions"].tolist() == [[14, 1]]
@@ -288,11 +319,14 @@ def test_our_server_answers_no_numbers_that_are_not_finite_and_forgets_them():
     assert answer["actions"].tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize("more, said", [({"seed": -1}, "seed is"), ({"seed": 2**64 - 1}, "seed is"), ({"seed": "3"}, "seed is"), ({"seed": True}, "seed is"),
-                                        ({"seed": 0.5}, "seed is"), ({"reset": "false"}, "reset is"), ({"reset": 1.0}, "reset is")])
+@pytest.mark.parametrize("more, said",
+                         [({"seed": -1}, "seed is"), ({"seed": 2**64 - 1}, "seed is"), ({"seed": "3"}, "seed is"),
+                          ({"seed": True}, "seed is"), ({"seed": 0.5}, "seed is"), ({"reset": "false"}, "reset is"),
+                          ({"reset": 1.0}, "reset is")])
 def test_our_server_takes_no_other_seed_for_the_one_that_was_sent(more, said):
     with running(make_server(Sums, SPACES, {}, "127.0.0.1", 0)) as url:
-        refused, numbered = asked(url, question() | {"reset": True} | more, question() | {"reset": True, "seed": 3, "question": 8})
+        refused, numbered = asked(url, question() | {"reset": True} | more,
+                                  question() | {"reset": True, "seed": 3, "question": 8})
     assert said in refused and numbered["actions"].tolist() == [[3, 1]] and numbered["question"] == 8
 
 
@@ -311,14 +345,18 @@ def test_our_server_tells_that_its_policy_fails_without_a_traceback(capfd):
             connection.socket.sendall(b"\x82\xff" + struct.pack("!Q", 1 << 30) + b"mask")  # a message of 1 GB
             with pytest.raises(ConnectionClosed):
                 connection.recv(60)
-    assert said.startswith("the policy fails: RuntimeError: \\x1b") and said.isprintable() and len(said) < MOST + 99 and closed is None
+    assert said.startswith("the policy fails: RuntimeError: \\x1b") and said.isprintable() and len(said) < MOST + 99
+    assert closed is None
     assert capfd.readouterr().err == ""
 
 
-HOSTS = [({}, True), ({"Origin": "{http}"}, True), ({"Origin": "http://localhost:{port}", "Host": "localhost:{port}"}, True),
-         ({"Host": "box:{port}"}, True), ({"Origin": "http://evil.example"}, False), ({"Origin": "null"}, False), ({"Origin": ""}, False),
-         ({"Origin": "http://127.0.0.1:1"}, False), ({"Origin": "http://evil.example:{port}", "Host": "evil.example:{port}"}, False),
-         ({"Origin": "{http}.evil.example"}, False), ({"Origin": "http://127.0.0.1.evil.example:{port}", "Host": "127.0.0.1.evil.example:{port}"}, False)]
+HOSTS = [({}, True), ({"Origin": "{http}"}, True),
+         ({"Origin": "http://localhost:{port}", "Host": "localhost:{port}"}, True), ({"Host": "box:{port}"}, True),
+         ({"Origin": "http://evil.example"}, False), ({"Origin": "null"}, False), ({"Origin": ""}, False),
+         ({"Origin": "http://127.0.0.1:1"}, False),
+         ({"Origin": "http://evil.example:{port}", "Host": "evil.example:{port}"}, False),
+         ({"Origin": "{http}.evil.example"}, False),
+         ({"Origin": "http://127.0.0.1.evil.example:{port}", "Host": "127.0.0.1.evil.example:{port}"}, False)]
 
 
 @pytest.mark.parametrize("headers, taken_in", HOSTS)
@@ -330,8 +368,9 @@ def test_a_web_page_of_another_site_does_not_reach_our_server(headers, taken_in)
             value = value.format(http=f"http://127.0.0.1:{port}", port=port)
             host, lines = (value, lines) if name == "Host" else (host, [*lines, f"{name}: {value}"])
         with socket.create_connection(("127.0.0.1", int(port))) as page:
-            page.sendall("\r\n".join(["GET / HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade", *lines,
-                                      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", "", ""]).encode())
+            page.sendall("\r\n".join(["GET / HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade",
+                                      *lines, "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+                                      "Sec-WebSocket-Version: 13", "", ""]).encode())
             assert (b" 101 " in page.recv(9999)) == taken_in
 
 

@@ -77,11 +77,12 @@ def agent(url, slots=1, settings=QUICK):
 
 # ---------------------------------------------------------------------- messages
 
-@pytest.mark.parametrize("value", [np.arange(6.0).reshape(2, 3), np.zeros((0, 2), np.uint8), np.float32(1.5), np.arange(8)[::2],
-                                   np.array(True), np.ones((2, 2), ">i2")])
+@pytest.mark.parametrize("value", [np.arange(6.0).reshape(2, 3), np.zeros((0, 2), np.uint8), np.float32(1.5),
+                                   np.arange(8)[::2], np.array(True), np.ones((2, 2), ">i2")])
 def test_arrays_arrive_as_they_were(value):
     back = unpack(pack({"a": value, "text": "ä", "list": [1, 2.5, None]}))
-    assert back["a"].dtype == value.dtype and np.array_equal(back["a"], value) and back["text"] == "ä" and back["list"] == [1, 2.5, None]
+    assert back["a"].dtype == value.dtype and np.array_equal(back["a"], value) and back["text"] == "ä"
+    assert back["list"] == [1, 2.5, None]
 
 
 def test_the_form_is_that_of_openpi():
@@ -89,10 +90,12 @@ def test_the_form_is_that_of_openpi():
     assert sent == {"x": {b"__ndarray__": True, b"data": b"\x01\x00\x02\x00", b"dtype": "<i2", b"shape": [1, 2]}}
 
 
-@pytest.mark.parametrize("array", [
-    {b"__ndarray__": True, b"data": b"abcd", b"dtype": "<f4", b"shape": [2]}, {b"__ndarray__": True, b"data": b"", b"dtype": "O", b"shape": [0]},
-    {b"__ndarray__": True, b"data": b"", b"dtype": "no", b"shape": [0]}, {b"__ndarray__": True, b"data": "", b"dtype": "<f4", b"shape": [0]},
-    {b"__ndarray__": True, b"data": b"", b"dtype": "<f4", b"shape": [-1, 0]}, {b"__npgeneric__": True, b"data": 1, b"dtype": "V8"}])
+@pytest.mark.parametrize("array", [{b"__ndarray__": True, b"data": b"abcd", b"dtype": "<f4", b"shape": [2]},
+                                   {b"__ndarray__": True, b"data": b"", b"dtype": "O", b"shape": [0]},
+                                   {b"__ndarray__": True, b"data": b"", b"dtype": "no", b"shape": [0]},
+                                   {b"__ndarray__": True, b"data": "", b"dtype": "<f4", b"shape": [0]},
+                                   {b"__ndarray__": True, b"data": b"", b"dtype": "<f4", b"shape": [-1, 0]},
+                                   {b"__npgeneric__": True, b"data": 1, b"dtype": "V8"}])
 def test_an_array_that_is_none_is_refused(array):
     with pytest.raises(BadMessage, match="it has an array"):
         unpack(msgpack.packb({"a": array}))
@@ -119,8 +122,10 @@ def test_what_is_sent_and_what_is_done():
         one.begin(0, 99)  # in the middle of a chunk
         one.act({0: SEEN})
         one.end(0)
-    assert done == [[0.5, -1.0, 0.25], [1, 1, 1], [0.5, -1.0, 0.25]]  # limited to the space of actions; one chunk after another
-    assert [(m.get("reset"), m.get("seed"), m["prompt"]) for m in heard] == [(True, 10, "do 0"), (None, None, "do 0"), (True, 99, "do 0")]
+    # limited to the space of actions; one chunk after another
+    assert done == [[0.5, -1.0, 0.25], [1, 1, 1], [0.5, -1.0, 0.25]]
+    assert [(m.get("reset"), m.get("seed"), m["prompt"]) for m in heard] == [
+        (True, 10, "do 0"), (None, None, "do 0"), (True, 99, "do 0")]
     assert set(heard[0]) == {"observation/joint", "observation/depth", "prompt", "question", "reset", "seed"}
     assert np.array_equal(heard[0]["observation/joint"], SEEN["joint"])
 
@@ -133,10 +138,14 @@ def test_of_a_chunk_so_many_actions_are_carried_out():
 
 
 @pytest.mark.parametrize("answer, said", [
-    ("Traceback ...\nValueError: no key 'image'.", "reports an error: ValueError: no key 'image'."), (b"\xc1", "cannot be read"),
-    (pack({}), "answers without actions"), (pack([1, 2]), "answers without actions"), (pack({"actions": "up"}), "answers without actions"),
-    (pack({"actions": np.zeros((1, 4))}), "actions of 4 numbers, and here they have 3"), (pack({"actions": np.zeros((2, 2, 3))}), "without actions"),
-    (pack({"actions": np.array([0, math.nan, 0])}), "not finite"), (pack({"actions": [None, 1, 2]}), "not finite|without actions"),
+    ("Traceback ...\nValueError: no key 'image'.", "reports an error: ValueError: no key 'image'."),
+    (b"\xc1", "cannot be read"),
+    (pack({}), "answers without actions"), (pack([1, 2]), "answers without actions"),
+    (pack({"actions": "up"}), "answers without actions"),
+    (pack({"actions": np.zeros((1, 4))}), "actions of 4 numbers, and here they have 3"),
+    (pack({"actions": np.zeros((2, 2, 3))}), "without actions"),
+    (pack({"actions": np.array([0, math.nan, 0])}), "not finite"),
+    (pack({"actions": [None, 1, 2]}), "not finite|without actions"),
 ])
 def test_an_answer_that_is_of_no_use_is_one_sentence(answer, said):
     with answering(answer) as url:
@@ -181,7 +190,8 @@ def test_a_policy_that_is_served_acts_as_it_does_here():
     here = PolicyAgent(content, 1, False)
     spaces = {name: gymnasium.spaces.Box(0.0, 1.0, shape) for name, shape in here.policy.seen.items()}
     rng = np.random.default_rng(0)
-    seen = [{name: rng.uniform(0, 1, shape).astype(np.float32) for name, shape in here.policy.seen.items()} for _ in range(4)]
+    seen = [{name: rng.uniform(0, 1, shape).astype(np.float32) for name, shape in here.policy.seen.items()}
+            for _ in range(4)]
     actions = gymnasium.spaces.Box(-1.0, 1.0, (here.policy.action_size,), np.float32)
     with running(make_server(lambda: PolicyAgent(content, 1, False), spaces, {}, "127.0.0.1", 0)) as url:
         there = RemoteAgent(Remote(url, RemoteSettings()), 2, actions, lambda slot: "")
@@ -193,9 +203,10 @@ def test_a_policy_that_is_served_acts_as_it_does_here():
         there.end(1)
 
 
-@pytest.mark.parametrize("message, said", [
-    (b"\xc1", "no MessagePack"), ("text", "an observation is a map"), (pack({}), "observation/joint is missing: an array of shape"),
-    (pack({"observation/joint": np.zeros(6)}), r"has shape \(6,\), not \(7,\)"), (pack({"observation/joint": np.full(7, np.inf)}), "not finite")])
+@pytest.mark.parametrize("message, said", [(b"\xc1", "no MessagePack"), ("text", "an observation is a map"),
+                                           (pack({}), "observation/joint is missing: an array of shape"),
+                                           (pack({"observation/joint": np.zeros(6)}), r"has shape \(6,\), not \(7,\)"),
+                                           (pack({"observation/joint": np.full(7, np.inf)}), "not finite")])
 def test_our_server_says_what_is_wrong_and_goes_on(message, said):
     from websockets.sync.client import connect
 
@@ -206,7 +217,8 @@ def test_our_server_says_what_is_wrong_and_goes_on(message, said):
         def act(self, observations):
             return {0: np.zeros(2)}
 
-    with running(make_server(Still, {"joint": gymnasium.spaces.Box(-1.0, 1.0, (7,))}, {}, "127.0.0.1", 0)) as url, connect(url) as connection:
+    with running(make_server(Still, {"joint": gymnasium.spaces.Box(-1.0, 1.0, (7,))}, {}, "127.0.0.1",
+                             0)) as url, connect(url) as connection:
         assert unpack(connection.recv()) == {}
         connection.send(message)
         answer = connection.recv(60.0)
@@ -224,12 +236,15 @@ def test_a_skill_and_a_skill_of_a_plan_are_done_by_the_server_of_the_guide(tmp_p
     exec(server, guide)
     with running(serve(guide["talk"], "127.0.0.1", 0, compression=None)) as url:
         words = ["workers=1", "remote.image_size=0", "video=0", "sim.num_layouts=4"]
-        assert main(["eval", "skill=pick", "agent=remote", f"url={url}", "episodes=2", "skill.max_steps=3", "name=far", *words]) == 0
-        assert main(["eval", "hab=tidy_house", f"skills.pick={url}", "skills.navigate=expert", "skills.place=random", "name=far",
-                     "planner.max_steps.pick=3", "planner.max_steps.navigate=3", "episodes=1", "hab.max_steps=20", *words]) == 0
+        assert main(["eval", "skill=pick", "agent=remote", f"url={url}", "episodes=2", "skill.max_steps=3", "name=far",
+                     *words]) == 0
+        assert main(["eval", "hab=tidy_house", f"skills.pick={url}", "skills.navigate=expert", "skills.place=random",
+                     "name=far", "planner.max_steps.pick=3", "planner.max_steps.navigate=3", "episodes=1",
+                     "hab.max_steps=20", *words]) == 0
     said = capsys.readouterr().out
     assert f"pick    {url}   asked for" in said
-    assert re.search(r"^(take|pick up|grasp) the .* \(7,\)$", said, re.MULTILINE), "the guide's server prints what it is asked"
+    assert re.search(r"^(take|pick up|grasp) the .* \(7,\)$", said,
+                     re.MULTILINE), "the guide's server prints what it is asked"
     for what in ("pick", "tidy_house"):
         assert json.loads((tmp_path / f"outputs/eval/{what}/far/status.json").read_text())["status"] == "finished"
 
@@ -244,9 +259,10 @@ def test_a_server_that_fails_in_the_middle_leaves_the_figures_of_what_is_finishe
             return pack({"actions": np.zeros((1, 10), np.float32)}) if count[0] < 30 else "ValueError: out of memory"
 
     with answering(*[answer] * 99) as url, pytest.raises(SystemExit, match="1"):
-        main(["eval", "skill=pick", "agent=remote", f"url={url}", "remote.image_size=0", "episodes=12", "skill.max_steps=3",
-              "workers=1", "sim.num_layouts=4", "name=cut"])
-    assert f"rearrange eval: the server at {url} reports an error: ValueError: out of memory.\n" == capsys.readouterr().err
+        main(["eval", "skill=pick", "agent=remote", f"url={url}", "remote.image_size=0", "episodes=12",
+              "skill.max_steps=3", "workers=1", "sim.num_layouts=4", "name=cut"])
+    said = capsys.readouterr().err
+    assert said == f"rearrange eval: the server at {url} reports an error: ValueError: out of memory.\n"
     figures = json.loads((tmp_path / "outputs/eval/pick/cut/metrics.json").read_text())
     assert figures["interrupted"] and 0 < figures["episodes"] < 12
 
@@ -268,8 +284,10 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, mon
     assert err.startswith(f"rearrange eval: {said}") and err.count("\n") == 1 and not (tmp_path / "outputs").exists()
 
 
-@pytest.mark.parametrize("words, said", [("", "which policy? "), ("skill=pick port=1 host=256.0.0.1", "host=256.0.0.1 port=1 cannot be listened at: "),
-                                         ("checkpoint=gone.pt", "checkpoint: ")])
+@pytest.mark.parametrize("words, said",
+                         [("", "which policy? "),
+                          ("skill=pick port=1 host=256.0.0.1", "host=256.0.0.1 port=1 cannot be listened at: "),
+                          ("checkpoint=gone.pt", "checkpoint: ")])
 def test_what_cannot_be_served_is_one_sentence(words, said, capsys):
     assert main(["serve", *words.split()]) == 2
     assert capsys.readouterr().err.startswith(f"rearrange serve: {said}")
@@ -301,12 +319,13 @@ class Broken:
 @pytest.mark.parametrize("name", ["Agent", "act", "ready", "make"])
 def test_an_agent_of_ones_own_does_a_skill(name, tmp_path, monkeypatch):
     mine(tmp_path, monkeypatch)
-    assert main(["eval", "skill=pick", f"agent=mine:{name}", "episodes=2", "workers=1", "skill.max_steps=3", "sim.num_layouts=4",
-                 "remote.image_size=0", "name=own"]) == 0
+    assert main(["eval", "skill=pick", f"agent=mine:{name}", "episodes=2", "workers=1", "skill.max_steps=3",
+                 "sim.num_layouts=4", "remote.image_size=0", "name=own"]) == 0
     assert json.loads((tmp_path / "outputs/eval/pick/own/metrics.json").read_text())["agent"] == f"mine:{name}"
 
 
-@pytest.mark.parametrize("name, said", [("short", r"shape \(9,\): it has to be finite numbers, shape \(10,\)"), ("nan", "finite")])
+@pytest.mark.parametrize("name, said",
+                         [("short", r"shape \(9,\): it has to be finite numbers, shape \(10,\)"), ("nan", "finite")])
 def test_an_action_of_ones_own_that_is_none_is_one_sentence(name, said, tmp_path, monkeypatch):
     mine(tmp_path, monkeypatch)
     actions = gymnasium.spaces.Box(-1.0, 1.0, (10,), np.float32)

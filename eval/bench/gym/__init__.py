@@ -1,7 +1,8 @@
-"""The engine with its defaults beside other trainers, on standard environments: return per step of experience, and its cost.
+"""The engine with its defaults beside other trainers, on standard environments: return per step of experience, and its
+cost.
 
-Every trainer has one setting for all tasks. Each run is a process of its own, one after another on one thread, seed by seed, so that
-all meet the same machine; a finished run is a line of `runs.jsonl`, and is not run again.
+Every trainer has one setting for all tasks. Each run is a process of its own, one after another on one thread, seed by
+seed, so that all meet the same machine; a finished run is a line of `runs.jsonl`, and is not run again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from rearrange.home.errors import UserError
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
 
-NEEDS = {"sb3": "stable_baselines3", "cleanrl": "stable_baselines3", "recurrent": "sb3_contrib"}  # trainer -> its package
+# Trainer -> the package that it needs.
+NEEDS = {"sb3": "stable_baselines3", "cleanrl": "stable_baselines3", "recurrent": "sb3_contrib"}
 
 
 def check(settings: dict[str, Any]) -> None:
@@ -43,7 +45,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
             with open(file, "a", encoding="utf-8") as out:
                 out.write(json.dumps(made) + "\n")
             run.say(f"{job['task']:24} {job['trainer']:10} seed {job['seed']}   return {made['curve'][-1][1]:9.1f}   "
-                    f"{job['steps'] / made['wall_s']:7,.0f} steps/s   {1e6 * made['cpu_s'] / job['steps']:6,.0f} us of processor/step")
+                    f"{job['steps'] / made['wall_s']:7,.0f} steps/s   {1e6 * made['cpu_s'] / job['steps']:6,.0f} us "
+                    "of processor/step")
     wanted = {_name(job) for job in jobs(settings)}
     runs = [each for each in read(file) if _name(each) in wanted]
     for line in table.as_text(runs):
@@ -71,7 +74,8 @@ def read(file: Path) -> list[dict[str, Any]]:
         runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         assert all({"task", "trainer", "seed", "steps", "curve", "wall_s", "cpu_s"} <= set(each) for each in runs)
     except (OSError, ValueError, TypeError, AssertionError) as error:
-        raise UserError(f"runs={file} is no file of runs of bench gym ({type(error).__name__}): give another name.") from None
+        raise UserError(f"runs={file} is no file of runs of bench gym ({type(error).__name__}): give "
+                        "another name.") from None
     return runs
 
 

@@ -1,6 +1,7 @@
 """One run of one trainer on one task, as a process of its own: `python -m eval.bench.gym.one_run '{"task": ...}'`.
 
-The curve is the mean return of the newest 100 episodes. Time includes the start of what the trainer starts, and not that of Python.
+The curve is the mean return of the newest 100 episodes. Time includes the start of what the trainer starts, and not
+that of Python.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ def ours(task: Task, steps: int, seed: int) -> Curve:
     """The engine with its defaults, on one core; with a memory where the task needs one."""
     from trainer import CollectConfig, PolicyConfig, TrainConfig, train
 
-    config = TrainConfig(steps=steps, seed=seed, log_every_s=1e-9, episode_window=EPISODES, torch_threads=1, device="cpu",
-                         policy=PolicyConfig(lstm_layers=int(task.memory)), collect=CollectConfig(num_workers=1))
+    config = TrainConfig(steps=steps, seed=seed, log_every_s=1e-9, episode_window=EPISODES, torch_threads=1,
+                         device="cpu", policy=PolicyConfig(lstm_layers=int(task.memory)),
+                         collect=CollectConfig(num_workers=1))
     result = train(task.make, config)
     if result.reason != "complete":
         raise KeyboardInterrupt
@@ -46,10 +48,11 @@ def cleanrl(task: Task, steps: int, seed: int) -> Curve:
 
     environments = _environments(task, seed)
     vectors = len(environments.observation_space.shape) == 1
-    environments = VecNormalize(environments, norm_obs=vectors, norm_reward=True, clip_obs=10.0, clip_reward=10.0, gamma=0.99)
-    return _learn(PPO, _policy(task, "MlpPolicy"), environments, steps, seed, n_steps=2048, batch_size=64, n_epochs=10, gamma=0.99,
-                  gae_lambda=0.95, clip_range=0.2, clip_range_vf=0.2, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5,
-                  learning_rate=lambda left: 3e-4 * left)
+    environments = VecNormalize(environments, norm_obs=vectors, norm_reward=True, clip_obs=10.0, clip_reward=10.0,
+                                gamma=0.99)
+    return _learn(PPO, _policy(task, "MlpPolicy"), environments, steps, seed, n_steps=2048, batch_size=64, n_epochs=10,
+                  gamma=0.99, gae_lambda=0.95, clip_range=0.2, clip_range_vf=0.2, ent_coef=0.0, vf_coef=0.5,
+                  max_grad_norm=0.5, learning_rate=lambda left: 3e-4 * left)
 
 
 def recurrent(task: Task, steps: int, seed: int) -> Curve:
@@ -90,7 +93,8 @@ def _learn(kind: type, policy: str, environments: Any, steps: int, seed: int, **
 
 
 def main(job: dict[str, Any]) -> dict[str, Any]:
-    """The job, with its curve and what it cost: seconds, and seconds of all processors in this process and its children."""
+    """The job, with its curve and what it cost: seconds, and seconds of all processors in this process and its
+    children."""
     torch.set_num_threads(1)
     began, before = time.perf_counter(), _processor_s()
     curve = globals()[job["trainer"]](TASKS[job["task"]], job["steps"], job["seed"])

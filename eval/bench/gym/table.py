@@ -32,13 +32,14 @@ def figures(runs: Runs) -> dict[str, float]:
 
 def as_text(runs: Runs) -> list[str]:
     """The table, as Markdown."""
-    lines = ["| task | steps | trainer | return of the last 100 episodes | seeds | steps/s | us of processor per step |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| task | steps | trainer | return of the last 100 episodes | seeds | steps/s | us of processor per "
+             "step |", "|---|---|---|---|---|---|---|"]
     for (task, trainer), same in sorted(groups(runs).items()):
         last = _last(same)
         low, high = bootstrap(last)
-        lines.append(f"| {task} | {same[0]['steps']:,} | {NAMES[trainer]} | {np.mean(last):.4g} ({low:.4g} .. {high:.4g}) | "
-                     f"{', '.join(f'{each:.4g}' for each in last)} | {np.mean([e['steps'] / e['wall_s'] for e in same]):,.0f} | "
+        lines.append(f"| {task} | {same[0]['steps']:,} | {NAMES[trainer]} | {np.mean(last):.4g} ({low:.4g} .. "
+                     f"{high:.4g}) | {', '.join(f'{each:.4g}' for each in last)} | "
+                     f"{np.mean([e['steps'] / e['wall_s'] for e in same]):,.0f} | "
                      f"{np.mean([1e6 * e['cpu_s'] / e['steps'] for e in same]):,.0f} |")
     return lines
 

@@ -13,7 +13,8 @@ from gymnasium import spaces
 
 
 class CartPoleSeen(gymnasium.Wrapper):
-    """CartPole as two grey images of 48 x 64 pixels, now and one step before, drawn from its state: (48, 64, 2) bytes."""
+    """CartPole as two grey images of 48 x 64 pixels, now and one step before, drawn from its state: (48, 64, 2)
+    bytes."""
 
     HEIGHT, WIDTH, POLE = 48, 64, 24  # pixels
 
@@ -96,7 +97,8 @@ def _gym(id: str, steps: int) -> Task:
 TASKS = {
     "half_cheetah": _gym("HalfCheetah-v5", 1_000_000), "hopper": _gym("Hopper-v5", 1_000_000),
     "walker2d": _gym("Walker2d-v5", 1_000_000), "double_pendulum": _gym("InvertedDoublePendulum-v5", 100_000),
-    "reacher": _gym("Reacher-v5", 300_000), "pendulum": _gym("Pendulum-v1", 100_000), "cartpole": _gym("CartPole-v1", 50_000),
+    "reacher": _gym("Reacher-v5", 300_000), "pendulum": _gym("Pendulum-v1", 100_000),
+    "cartpole": _gym("CartPole-v1", 50_000),
     "acrobot": _gym("Acrobot-v1", 100_000), "cartpole_seen": Task(CartPoleSeen, 100_000),
     "recall": Task(Recall, 60_000, memory=True), "cartpole_without_speeds": Task(BlindSpeeds, 60_000, memory=True),
 }

@@ -51,7 +51,8 @@ def test_runs_are_made_once_and_a_stopped_measurement_goes_on(tmp_path):
     for tasks in ("[cartpole]", "[cartpole,recall]"):
         said.append(succeed(tmp_path, *words, f"tasks={tasks}"))
     runs = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(each["task"], each["trainer"]) for each in runs] == [("cartpole", "ours"), ("cartpole", "sb3"), ("recall", "ours")]
+    assert [(each["task"], each["trainer"]) for each in runs] == [
+        ("cartpole", "ours"), ("cartpole", "sb3"), ("recall", "ours")]
     assert all(each["curve"] and each["cpu_s"] > 0 for each in runs)
     assert "| cartpole | 600 | rearrange |" in said[1] and "| recall | 600 | rearrange |" in said[1]
 

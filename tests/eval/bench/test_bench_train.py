@@ -14,13 +14,16 @@ from eval.bench.train import Cost, summary, table
 from eval.bench.train_split import Clock
 from rearrange.command_line.cli import main
 
-BURN = "import subprocess, sys, time\n{}\nwhile time.process_time() < {}: pass\nprint('done', flush=True)\ntime.sleep(600)"  # timed: until the test ends it
+# The program sleeps until the test ends it.
+BURN = ("import subprocess, sys, time\n{}\nwhile time.process_time() < {}: pass\nprint('done', flush=True)\n"
+        "time.sleep(600)")
 
 
 def test_processor_time_of_a_process_and_of_its_workers():
     child = BURN.format("", 0.8)
     start = f"subprocess.Popen([sys.executable, '-c', {child!r}, 'a' + chr(46) + 'worker'])"
-    with subprocess.Popen([sys.executable, "-c", BURN.format(start, 0.2)], stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen([sys.executable, "-c", BURN.format(start, 0.2)], stdout=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
         try:
             assert [process.stdout.readline() for _ in range(2)] == ["done\n"] * 2
             spent = spent_s(process.pid)
@@ -30,7 +33,8 @@ def test_processor_time_of_a_process_and_of_its_workers():
 
 
 def test_the_ratio_is_taken_within_each_repeat():
-    costs = {"this": [Cost(9, 20.0, 30.0, 1.0), Cost(9, 40.0, 60.0, 1.0)], "against": [Cost(9, 40.0, 60.0, 1.0), Cost(9, 80.0, 120.0, 1.0)]}
+    costs = {"this": [Cost(9, 20.0, 30.0, 1.0), Cost(9, 40.0, 60.0, 1.0)],
+             "against": [Cost(9, 40.0, 60.0, 1.0), Cost(9, 80.0, 120.0, 1.0)]}
     result = summary(costs)
     assert result["ratio"] == {"median": 0.5, "least": 0.5, "greatest": 0.5, "repeats": 2}
     assert result["versions"]["this"]["all_us"] == 75.0
@@ -51,8 +55,8 @@ def test_a_clock_counts_what_is_inside_once():
 
 
 def test_the_command_measures_a_training_and_says_where_the_time_goes(tmp_path, capsys):
-    words = ["skill=pick", "steps=512", "warm_up_steps=64", "repeats=1", "words=['experiment=debug','sim.num_layouts=1']",
-             f"output={tmp_path}", "name=t"]
+    words = ["skill=pick", "steps=512", "warm_up_steps=64", "repeats=1",
+             "words=['experiment=debug','sim.num_layouts=1']", f"output={tmp_path}", "name=t"]
     assert main(["bench", "train", *words]) == 0
     result = json.loads((tmp_path / "bench" / "train" / "t" / "bench.json").read_text())
     assert result["ratio"] is None and result["runs"]["this"][0]["steps"] >= 64
