@@ -1,14 +1,13 @@
 """Who acts in an evaluation: a trained policy, a scripted expert, or a baseline that a policy must beat.
 
-An agent serves a fixed number of slots; a slot holds one episode at a time. Every slot draws from its own generator, seeded by
-its episode, and a batch has a row for every slot, whoever asks: what happens in one episode does not depend on which others run
-beside it.
+An agent serves a fixed number of slots; a slot holds one episode at a time. Every slot draws from its own generator,
+seeded by its episode, and a batch has a row for every slot. So one episode does not depend on those beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,47 +25,42 @@ if TYPE_CHECKING:
 Observation = Mapping[str, np.ndarray]
 
 
-class Agent(Protocol):
-    """Chooses the actions of one skill or scenario, for the slots that ask."""
+class Agent:
+    """Chooses the actions of one skill or scenario, for the slots that ask. Only `act` has to be written."""
 
     def begin(self, slot: int, seed: int) -> None:
         """A new episode starts in `slot`."""
 
     def forget(self, slot: int) -> None:
-        """The skill begins again in `slot`, within the same episode: its memory is cleared, its random numbers go on."""
+        """The skill begins again within the same episode: its memory is cleared, its random numbers go on."""
 
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
-        """Slot -> action in [-1, 1], or one of a discrete space, for the slots of `observations`; of those in `mean` a policy's mean or
-        likeliest action, not a sample."""
+        """Choose an action for every slot that has an observation.
+
+        Args:
+            observations: slot -> what is seen there.
+            mean: slots in which a policy takes its mean or likeliest action instead of a sample.
+
+        Returns:
+            Slot -> action in [-1, 1], or one of a discrete space.
+        """
+        raise NotImplementedError
 
     def end(self, slot: int) -> None:
         """Nothing runs in `slot` any more."""
 
 
-class _Forgetful:
-    """What an agent without a memory need not do."""
-
-    def forget(self, slot: int) -> None:
-        pass
-
-    def end(self, slot: int) -> None:
-        pass
-
-
-class ZeroAgent(_Forgetful):
+class ZeroAgent(Agent):
     """Stands still, and releases nothing: every command 0."""
 
     def __init__(self, action_size: int):
         self._size = action_size
 
-    def begin(self, slot: int, seed: int) -> None:
-        pass
-
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
         return {slot: np.zeros(self._size, np.float32) for slot in observations}
 
 
-class RandomAgent(_Forgetful):
+class RandomAgent(Agent):
     """Uniform random commands, or choices."""
 
     def __init__(self, slots: int, space: gymnasium.Space):
@@ -85,7 +79,7 @@ class RandomAgent(_Forgetful):
         return rng.uniform(-1, 1, self._shape).astype(np.float32)
 
 
-class ExpertAgent(_Forgetful):
+class ExpertAgent(Agent):
     """The scripted expert of a skill, which sees the simulator's state and plans in it."""
 
     def __init__(self, envs: Sequence[RearrangeEnv]):
@@ -105,10 +99,11 @@ class ExpertAgent(_Forgetful):
         self._experts.pop(slot, None)
 
 
-class PointGoalAgent(_Forgetful):
+class PointGoalAgent(Agent):
     """A policy of PointNav that drives the Fetch in Navigate, one for each slot."""
 
-    def __init__(self, checkpoint: dict[str, Any], envs: Sequence[RearrangeEnv], deterministic: bool, network: str | None):
+    def __init__(self, checkpoint: dict[str, Any], envs: Sequence[RearrangeEnv], deterministic: bool,
+                 network: str | None):
         from eval.point_goal import Pilot
 
         self._envs = envs
@@ -129,7 +124,7 @@ class PointGoalAgent(_Forgetful):
         self._drivers.pop(slot, None)
 
 
-class NavigationAgent(_Forgetful):
+class NavigationAgent(Agent):
     """A scripted agent of navigation tasks, one for each slot."""
 
     def __init__(self, name: str, envs: Sequence[Any]):
@@ -144,8 +139,8 @@ class NavigationAgent(_Forgetful):
         return {slot: self._agents[slot].act(observation) for slot, observation in observations.items()}
 
 
-class PolicyAgent(_Forgetful):
-    """A trained policy with its recurrent state per slot. `space`: of its actions, where they are not all between -1 and 1."""
+class PolicyAgent(Agent):
+    """A trained policy with its recurrent state per slot. `space`: its actions, where they are not all in [-1, 1]."""
 
     def __init__(self, checkpoint: dict[str, Any], slots: int, deterministic: bool, network: str | None = None,
                  space: gymnasium.Space | None = None):
@@ -192,8 +187,16 @@ AGENTS = ("policy", "expert", "random", "zero", "remote", "pointnav", *NAVIGATIO
 
 def make_agent(name: str, checkpoint: dict[str, Any] | None, envs: Sequence[RearrangeEnv], deterministic: bool,
                network: str | None = None, remote: Remote | None = None) -> Agent:
-    """The agent called `name`, one of AGENTS or `package.module:Name`, for these environments, one in each slot; "policy" needs a
-    checkpoint, and perhaps the word of its `network`; "remote" where its server is."""
+    """The agent called `name` for these environments, one in each slot.
+
+    Args:
+        name: one of AGENTS, or `package.module:Name`.
+        checkpoint: of "policy" and "pointnav".
+        envs: the environments of the slots.
+        deterministic: a policy takes its mean action instead of a sample.
+        network: the word of the policy's network, where it is one of the user's own.
+        remote: the server of "remote".
+    """
     space = envs[0].action_space
     if name == "policy":
         return PolicyAgent(checkpoint, len(envs), deterministic, network, space)

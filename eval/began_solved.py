@@ -26,7 +26,8 @@ def share(count: int, n: int) -> float | None:
 
 
 def figures(solved: Sequence[Any], measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """`began_solved`, how many there were, and where there were any, how they went: success, and SPL where it is measured."""
+    """`began_solved`, how many there were; where there were any, also their success, and their SPL if it is
+    measured."""
     if not solved:
         return {"began_solved": 0}
     spl = mean([each["spl"] for each in measures if "spl" in each])

@@ -1,5 +1,7 @@
-"""Evaluation of one skill or navigation task: many episodes on all cores, batched inference, the same result however many processes
-share the work."""
+"""Evaluation of one skill or navigation task: many episodes on all cores, with batched inference.
+
+The result is the same however many processes share the work.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from eval.intervals import wilson
 from eval.path_figures import path_figures
 from eval.processes import share_out
 from eval.protocol import protocol
-from eval.task_from_settings import group_of, json_safe
+from eval.slots import SEED_STRIDE, episode_seed, failure_of, kept, run_slots
+from eval.task_from_settings import group_of, json_safe, make_env
 from rearrange.command_line.runs.run_directory import write_whole
 from rearrange.home.errors import CannotStart
 from rearrange.home.settings.remote import Remote
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["EpisodeResult", "Job", "evaluate", "left_out", "summary", "write"]
 
-SEED_STRIDE = 1_000_003  # episodes of another seed are other ones
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 16  # episodes handed to a process at a time
 NOT_STARTED = "the robot would touch something, or objects do not rest"  # why episodes of a file are left out
@@ -74,15 +76,24 @@ class EpisodeResult:
 
 def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
              keep: Callable[[list[EpisodeResult]], None] | None = None) -> list[EpisodeResult]:
-    """Run all episodes of a job, ordered by index; of an episode file those that can be started. `progress` is told (episodes done,
-    successes so far), `keep` what is finished when the rest cannot be. UserError if none can be started."""
+    """Run all episodes of a job and return their results by index.
+
+    Args:
+        job: what to evaluate. Episodes of a file that cannot be started are left out.
+        workers: processes; None means one for each core.
+        progress: is told (episodes done, successes so far).
+        keep: gets what is finished when the rest cannot be.
+
+    Raises:
+        UserError: no episode can be started.
+    """
     recorded = min(job.videos, job.episodes)
     spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
     spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
     chunks = [list(range(*span)) for span in spans]
     results = run_chunks(run_chunk, job, chunks, workers, progress, keep)
     if not results:
-        raise CannotStart(f"no episode of {job.env['episodes']} can be started: in each the robot would touch something, or objects do not rest.")
+        raise CannotStart(f"no episode of {job.env['episodes']} can be started: in each {NOT_STARTED}.")
     return results
 
 
@@ -93,10 +104,13 @@ def left_out(job: Job, results: Sequence[EpisodeResult]) -> list[str]:
 
 
 def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
-               progress: Callable[[int, int], None] | None, keep: Callable[[list[Any]], None] | None = None) -> list[Any]:
-    """The results of all chunks, ordered by index. `progress` is told (episodes done, successes so far). Whatever ends this early,
-    Ctrl-C or the death of a process, `keep` gets the results that are there, if there are any. Tasks of one launcher share the
-    chunks, and all of them get all results."""
+               progress: Callable[[int, int], None] | None,
+               keep: Callable[[list[Any]], None] | None = None) -> list[Any]:
+    """The results of all chunks, ordered by index; `progress` and `keep` as for `evaluate`.
+
+    Ctrl-C or the death of a process ends this early. Tasks of one launcher share the chunks, and each of them gets all
+    results.
+    """
     results: list[Any] = []
 
     def take(result: Any) -> None:
@@ -121,42 +135,17 @@ def _ordered(results: list[Any]) -> list[Any]:
 
 
 def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
-    """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
+    """Some episodes, SLOTS at a time, in this process, as they end."""
     import torch
 
-    from eval.task_from_settings import make_env
     from trainer.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)
-    envs = kept_environments(job.skill, (job.video_env or job.env) if indices[0] < job.videos else job.env, make_env)
+    settings = (job.video_env or job.env) if indices[0] < job.videos else job.env
+    envs = kept_environments(job.skill, settings)
     checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
     agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network, job.remote)
-    waiting = iter(indices)
-    slots = [_Slot(env, agent, i, job) for i, env in enumerate(envs)]
-    try:
-        for slot in slots:
-            slot.next(waiting)
-        while any(slot.index is not None for slot in slots):
-            actions = agent.act({slot.number: slot.observation for slot in slots if slot.index is not None})
-            for slot in slots:
-                if slot.index is not None and (result := slot.step(actions[slot.number])):
-                    yield result
-                    slot.next(waiting)
-    finally:
-        for slot in slots:
-            agent.end(slot.number)
-
-
-_KEPT: dict[str, list] = {}  # environments are kept between the chunks of a process
-
-
-def kept_environments(skill: str, settings: dict[str, Any], make_env: Callable) -> list:
-    """SLOTS environments with these settings, those of before if they had the same."""
-    key = json.dumps([skill, settings], sort_keys=True, default=str)
-    if key not in _KEPT:
-        _KEPT.clear()
-        _KEPT[key] = [make_env(skill, **settings) for _ in range(SLOTS)]
-    return _KEPT[key]
+    return run_slots([_Slot(env, agent, number, job) for number, env in enumerate(envs)], agent, indices)
 
 
 class _Slot:
@@ -168,16 +157,16 @@ class _Slot:
         self.recorder: EpisodeRecorder | None = None
         self.video_problem: str | None = None
 
-    def next(self, waiting: Iterator[int]) -> None:
-        """Begin the next episode. One of a file that cannot be started is left out: what stands in for it has its own turn."""
+    def next(self, waiting: Iterator[int]) -> tuple[()]:
+        """Begin the next episode. One of a file that cannot be started is left out: another one stands in for it."""
         for self.index in waiting:
-            seed = int(np.random.SeedSequence([self.job.seed, self.index]).generate_state(1)[0])
-            self.observation, self.info = self.env.reset(seed=seed, options={"episode": self.index + SEED_STRIDE * self.job.seed})
+            seed, number = episode_seed(self.job.seed, self.index), self.index + SEED_STRIDE * self.job.seed
+            self.observation, self.info = self.env.reset(seed=seed, options={"episode": number})
             if not (self.env.listed and self.info.get("skipped_episodes")):
                 break
         else:
             self.index = None
-            return
+            return ()
         self.agent.begin(self.number, seed)
         self.reward = 0.0
         if self.index < self.job.videos:
@@ -186,6 +175,7 @@ class _Slot:
             self.recorder = EpisodeRecorder(self.env, Path(self.job.video_dir), self.index, self.observation,
                                             self.job.video_speed)
             self.video_problem = None
+        return ()
 
     def step(self, action: np.ndarray) -> EpisodeResult | None:
         try:
@@ -199,13 +189,13 @@ class _Slot:
         if not over:
             return None
         metrics = info["metrics"]
-        failure = next((k.removeprefix("failure/") for k, v in metrics.items() if k.startswith("failure/") and v), None)
         problem, self.video_problem = self.video_problem, None
-        return EpisodeResult(self.index, self.info["episode_id"], self.info["scene"], bool(metrics["success"]), failure,
-                             int(metrics["episode_steps"]), self.reward, metrics, video, problem, bool(self.env.begins_solved))
+        return EpisodeResult(self.index, self.info["episode_id"], self.info["scene"], bool(metrics["success"]),
+                             failure_of(metrics), int(metrics["episode_steps"]), self.reward, metrics, video, problem,
+                             bool(self.env.begins_solved))
 
     def _record(self, reward: float, info: dict[str, Any], over: bool) -> str | None:
-        """Film this step; at the end of an episode its file. A video that cannot be written is given up, the figures are not."""
+        """Film this step; the file at the end of an episode. A video that cannot be written is given up."""
         if not self.recorder:
             return None
         from eval.video import VideoError
@@ -226,11 +216,18 @@ class _Slot:
             self.recorder.discard()
             self.recorder = None
 
+    def close(self) -> None:
+        self.agent.end(self.number)
+
+
+def kept_environments(task: str, settings: dict[str, Any]) -> list[Any]:
+    """SLOTS environments of a skill or navigation task with these settings."""
+    key = json.dumps([task, settings], sort_keys=True, default=str)
+    return kept(key, lambda: make_env(task, **settings), SLOTS)
+
 
 def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
-    """The figures of an evaluation: success with its interval, failure reasons, steps; of the episodes that did not begin solved. Means
-    of no episodes are None.
-    """
+    """The figures of the episodes that did not begin solved. Means of no episodes are None."""
     results, solved = began_solved.apart(results)
     n, wins, mean = len(results), sum(r.success for r in results), began_solved.mean
     failures = Counter(r.failure for r in results if not r.success)
@@ -251,15 +248,14 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
 
 
 def cut_short(figures: dict[str, Any], asked: int) -> dict[str, Any]:
-    """The figures of an evaluation that ended before all of its episodes had: they say so. Short episodes end first, so success
-    is not quite that of all episodes."""
+    """Mark the figures of an interrupted evaluation. Short episodes end first, so success differs from that of all."""
     return figures | {"interrupted": True, "episodes_asked": asked}
 
 
 def headline(figures: dict[str, Any]) -> dict[str, float]:
     """Of the figures those that a run's status.json holds; of how many episodes, if not of all."""
-    of_some = "interrupted" in figures or figures["began_solved"]
-    return {key: figures[key] for key in (*(["episodes"] if of_some else []), "success", "mean_steps") if figures[key] is not None}
+    keys = ["episodes"] if "interrupted" in figures or figures["began_solved"] else []
+    return {key: figures[key] for key in (*keys, "success", "mean_steps") if figures[key] is not None}
 
 
 def missing(figures: dict[str, Any]) -> list[str]:
@@ -267,7 +263,8 @@ def missing(figures: dict[str, Any]) -> list[str]:
     if not figures.get("interrupted"):
         return []
     n, asked = figures["episodes"] + figures["began_solved"], figures["episodes_asked"]
-    return [f"interrupted: {n} of {asked} episodes were finished, {asked - n} are missing; these are figures of the {n}."]
+    return [f"interrupted: {n} of {asked} episodes were finished, {asked - n} are missing; these are figures of "
+            f"the {n}."]
 
 
 def write(directory: Path, figures: dict[str, Any], results: list[EpisodeResult]) -> None:
@@ -275,9 +272,11 @@ def write(directory: Path, figures: dict[str, Any], results: list[EpisodeResult]
     measures = sorted({k for r in results for k in r.measures} - {"success", "episode_steps"})
     text = io.StringIO()
     table = csv.writer(text)
-    table.writerow(["index", "episode_id", "scene", "began_solved", "success", "failure", "steps", "reward", "video", *measures])
+    table.writerow(["index", "episode_id", "scene", "began_solved", "success", "failure", "steps", "reward", "video",
+                    *measures])
     for r in results:
-        table.writerow([r.index, r.episode_id, r.scene, int(r.began_solved), int(r.success), r.failure or "", r.steps, f"{r.reward:.4f}",
-                        r.video or "", *(f"{r.measures.get(k, float('nan')):.5g}" for k in measures)])
+        table.writerow([r.index, r.episode_id, r.scene, int(r.began_solved), int(r.success), r.failure or "", r.steps,
+                        f"{r.reward:.4f}", r.video or "",
+                        *(f"{r.measures.get(k, float('nan')):.5g}" for k in measures)])
     write_whole(directory / "episodes.csv", text.getvalue())
     write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: a directory with it is whole

@@ -1,12 +1,12 @@
-"""Agents of the user's own, `agent=package.module:Name`: a function of the observation, or an object with `act(observation)`.
+"""Agents of the user's own, `agent=package.module:Name`: a function of the observation, or an object with `act`.
 
     class Agent:
         def __init__(self, observation_space, action_space): ...
-        def reset(self, seed): ...                # if there is one: an episode, or a skill of a plan, begins
+        def reset(self, seed): ...                # optional: an episode, or a skill of a plan, begins
         def act(self, observation): ...           # an action
 
-The name may be that of a class or of a function (observation_space, action_space) that makes an agent, one for each of the episodes that
-run side by side; or of an object with `act`, or of a function of one observation, which then serve all of them.
+The name of a class, or of a function (observation_space, action_space), makes an agent for each episode that runs side
+by side. The name of an object with `act`, or of a function of one observation, serves all of them.
 """
 
 from __future__ import annotations
@@ -46,12 +46,11 @@ class OwnAgent:
         pass
 
     def _agent(self, found: Any, seen: gymnasium.spaces.Dict) -> Any:
-        """An agent for one slot."""
         if callable(found) and (inspect.isclass(found) or _arguments(found) == 2):
             found = self._call(found, seen, self._actions)
         if not (callable(getattr(found, "act", None)) or callable(found)):
-            raise UserError(f"{self._said} gives no agent, but something of type {type(found).__name__}: an agent has act(observation), "
-                            "or is a function of an observation.")
+            raise UserError(f"{self._said} gives no agent, but something of type {type(found).__name__}: an agent has "
+                            "act(observation), or is a function of an observation.")
         return found
 
     def _action(self, agent: Any, observation: Mapping[str, np.ndarray]) -> Any:
@@ -70,9 +69,10 @@ class OwnAgent:
 
 
 def _arguments(function: Callable[..., Any]) -> int:
-    """How many arguments a function has to be given."""
+    """Number of arguments that a function has to be given."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return 1
-    return sum(each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters)
+    return sum(each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+               for each in parameters)

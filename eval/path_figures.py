@@ -1,4 +1,4 @@
-"""Figures of navigation: SPL with its interval, and success and SPL by how far the goal was to drive (DD-PPO, Figure 13)."""
+"""Figures of navigation: SPL with its interval, success and SPL by the distance to the goal (DD-PPO, Figure 13)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BINS_M = (0, 2, 4, 6, 8, 10, 15, 20, 30)  # edges of the bins; what is longer be
 
 
 def path_figures(measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """`spl_interval_95` and `by_distance`, of the measures of episodes; nothing where they have no SPL."""
+    """`spl_interval_95` and `by_distance` from the measures of episodes; nothing where they have no SPL."""
     rows = [m for m in measures if "spl" in m and "shortest_m" in m]
     if not rows:
         return {}
@@ -23,8 +23,9 @@ def path_figures(measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
         mine = [m for m, b in zip(rows, of_bin) if b == k]
         if mine:
             wins = int(sum(m["success"] for m in mine))
-            found.append({"from_m": BINS_M[k], "to_m": BINS_M[k + 1], "episodes": len(mine), "success": wins / len(mine),
-                          "success_interval_95": list(wilson(wins, len(mine))), "spl": float(np.mean([m["spl"] for m in mine]))})
+            found.append({"from_m": BINS_M[k], "to_m": BINS_M[k + 1], "episodes": len(mine),
+                          "success": wins / len(mine), "success_interval_95": list(wilson(wins, len(mine))),
+                          "spl": float(np.mean([m["spl"] for m in mine]))})
     return {"spl_interval_95": list(bootstrap([m["spl"] for m in rows])), "by_distance": found}
 
 
@@ -34,5 +35,5 @@ def path_lines(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     low, high = figures["spl_interval_95"]
     rows = [("SPL", f"{figures['measures']['spl']:.3f}   95 % interval {low:.3f} .. {high:.3f}")]
-    return rows + [(f"{row['from_m']} to {row['to_m']} m", f"success {row['success']:.1%}   SPL {row['spl']:.3f}   n = {row['episodes']}")
-                   for row in figures["by_distance"]]
+    return rows + [(f"{row['from_m']} to {row['to_m']} m", f"success {row['success']:.1%}   SPL {row['spl']:.3f}   n "
+                    f"= {row['episodes']}") for row in figures["by_distance"]]

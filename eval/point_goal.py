@@ -1,16 +1,16 @@
 """A policy of nav=pointnav as the Navigate of a plan: a neural PointGoal controller on the Fetch (DD-PPO, section 1).
 
-Where to stand is not what PointNav answers: an object is on a counter, and a PointGoal is on the floor. So the place is found as the
-sense-plan-act baseline finds it, on the map that the camera has drawn (`planner.spa`), and the policy drives there: not along the
-map's way, but by what it sees. The last 0.35 m, and the turn to the object, are driven straight.
+PointNav does not say where to stand: an object is on a counter, and a PointGoal is on the floor. The place is found on
+the map that the camera has drawn, as the sense-plan-act baseline finds it (`planner.spa`). The policy drives there by
+what it sees, not along a way on the map. The last 0.35 m, and the turn to the object, are driven straight.
 
 What differs between the agent of the training and the Fetch:
 
-- Action: a step ahead or a turn is carried out at the base's speeds, until odometry says that it is done. A policy that was trained on the
-  Fetch itself (`nav.agent=fetch`) may have velocities as actions, which are the base's.
-- Camera: the Fetch's own, 0.25 m ahead of the middle of the base, turned level and drawn from the height of the training; what the
-  field of view is narrower is cut off, and depth is limited as in the training.
-- Body: the arm hangs before the camera. The robot knows its shape, and its pixels get the depth of their neighbours in the row.
+- Action: a step ahead or a turn is carried out at the base's speeds until odometry says that it is done. A policy that
+  was trained on the Fetch itself (`nav.agent=fetch`) may have velocities as actions, which are the base's.
+- Camera: the Fetch's own, 0.25 m ahead of the middle of the base, turned level and drawn from the height of the
+  training. The image is cut to the field of view of the training, and depth is limited as there.
+- Body: the arm hangs before the camera. The robot knows its shape; its pixels get the depth of their row's neighbours.
 - Width: the Fetch is wider than Habitat's cylinder. Held up by something, it backs off (`NavigateSPA`).
 """
 
@@ -55,30 +55,39 @@ _FROM_HANDLE_M = (0.82, 1.05)  # where drawers and doors are opened and closed f
 
 
 def pointnav_config(env: dict[str, Any], name: str) -> PointNavConfig:
-    """The settings of PointNav that a policy was trained with, of those of its environment. UserError for one that cannot drive the
-    Fetch; `name`: of its file."""
+    """The settings of PointNav that a policy was trained with.
+
+    Args:
+        env: settings of the environment of its training.
+        name: of its file, for people.
+
+    Raises:
+        UserError: such a policy cannot drive the Fetch.
+    """
     env = {key: value for key, value in env.items() if key in PointNavConfig.__dataclass_fields__}
     config = CONFIGS["pointnav"](**env)
     if config.actions != "discrete" and config.agent != "fetch":
-        raise UserError(f"{name} was trained with nav.actions={config.actions}: the Fetch is driven by a policy of discrete actions, or by one "
-                        "of velocities that was trained with nav.agent=fetch.")
+        raise UserError(f"{name} was trained with nav.actions={config.actions}: the Fetch is driven by a policy of "
+                        "discrete actions, or by one of velocities that was trained with nav.agent=fetch.")
     if config.fov_deg > FOV_DEG or config.far_m > RANGE_M:
-        raise UserError(f"{name} was trained with nav.fov_deg={config.fov_deg:g} and nav.far_m={config.far_m:g}: the Fetch's camera sees "
-                        f"{FOV_DEG:g} degrees and {RANGE_M:g} m at most.")
+        raise UserError(f"{name} was trained with nav.fov_deg={config.fov_deg:g} and nav.far_m={config.far_m:g}: the "
+                        f"Fetch's camera sees {FOV_DEG:g} degrees and {RANGE_M:g} m at most.")
     return config
 
 
 class Pilot:
     """Drives the base with a policy of PointNav, one episode at a time."""
 
-    def __init__(self, content: dict[str, Any], name: str, deterministic: bool = False, network: str | None = None) -> None:
+    def __init__(self, content: dict[str, Any], name: str, deterministic: bool = False,
+                 network: str | None = None) -> None:
         meta = training_of(content)
         self.config, self._size = pointnav_config(meta.get("env", {}), name), meta.get("image_size", 0)
         self._policy, self._deterministic = load_policy(content, of_checkpoint(content, network)), deterministic
         boxes = {"pointgoal": GOAL_SPACE, "egomotion": EGOMOTION_SPACE}
         if self._size:
             boxes["depth"] = gymnasium.spaces.Box(0.0, 1.0, (self._size, self._size, 1), np.float32)
-        self._spaces = SimpleNamespace(observation_space=gymnasium.spaces.Dict(boxes), action_space=action_space(self.config))
+        self._spaces = SimpleNamespace(observation_space=gymnasium.spaces.Dict(boxes),
+                                       action_space=action_space(self.config))
 
     def begin(self, seed: int, mean: bool = False) -> None:
         """A way begins; mean: the likeliest actions, not drawn ones."""
@@ -131,7 +140,8 @@ class NavigatePointNav(NavigateSPA):
         found = memory.place_at(self.senses, point, _FROM_HANDLE_M if handle else AWAY_M, stood, side)
         if found is not None:
             return found
-        self._planned += _SOON - self.replan_steps  # it stands too near to something to plan: meanwhile towards the thing itself
+        # It stands too near to something to plan; meanwhile it drives towards the thing itself.
+        self._planned += _SOON - self.replan_steps
         if self._way is not None:
             return None
         (x, y), (px, py) = self.senses.base_pose[:2], self.target[:2]
@@ -155,14 +165,16 @@ class NavigatePointNav(NavigateSPA):
                 self._give_up_place()
 
     def _give_up_place(self) -> None:
-        """It does not get there: another place."""
+        """Drive to another place, since this one is not reached."""
         self.memory.stood.setdefault(self.target, []).append(self._way[0][:2])
         self._planned = -math.inf
 
 
 def level_depth(sim: Simulator, size: int, config: PointNavConfig) -> np.ndarray:
-    """What a level camera sees on the Fetch, as a policy of PointNav with these settings sees depth: (size, size, 1) float32. The
-    robot and what it holds are not in it."""
+    """What a level camera sees on the Fetch: depth as a policy of PointNav with these settings sees it.
+
+    The robot and what it holds are not in the image, (size, size, 1) float32.
+    """
     drawn = _pixels(size, config.fov_deg)
     images = sim.photograph("head", drawn, ("depth", "segmentation"), _level_head(config.camera_height_m))
     depth, things = images["depth"][:, :, 0], images["segmentation"][:, :, 0]
@@ -176,7 +188,7 @@ def level_depth(sim: Simulator, size: int, config: PointNavConfig) -> np.ndarray
 
 
 def _pixels(size: int, fov_deg: float) -> int:
-    """Pixels on a side of the camera's image of which those in the middle are `size`, of as many degrees as the policy's."""
+    """Pixels on a side of the camera's image whose middle `size` pixels span the policy's field of view."""
     more = size * math.tan(math.radians(FOV_DEG) / 2) / math.tan(math.radians(fov_deg) / 2)
     return size + 2 * round((more - size) / 2)
 
@@ -190,7 +202,7 @@ def _level_head(height_m: float) -> Looks:
 
 
 def _without(depth: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """A depth image with the pixels of `own` filled from both sides of their row, in inverse depth, in which what is flat is linear."""
+    """Fill the pixels of `own` from both sides of their row, in inverse depth, in which flat surfaces are linear."""
     filled = depth.copy()
     columns = np.arange(depth.shape[1])
     for row in np.flatnonzero(own.any(axis=1)):

@@ -1,7 +1,7 @@
-"""Which trained policy runs a skill or a scenario, why, how good it was measured to be, and which of one's own are passed over.
+"""Which trained policy runs a skill or a scenario, why, its measured success, and which runs are passed over.
 
     pretrained   the policy that comes with the package
-    newest       that of the newest finished training run (rearrange/command_line/runs/finished_runs.py); the package's where there is none
+    newest       that of the newest finished training run; the package's where there is none
     a path       a checkpoint file, or the newest of a run's directory
 """
 
@@ -77,7 +77,7 @@ def _given(word: str, what: str, output: Path, key: str) -> Choice:
 
 
 def _nothing(asked: str, what: str, output: Path, key: str, passed: Iterable[str]) -> str:
-    """The sentence for a policy that there is not."""
+    """The sentence for a policy that does not exist."""
     where = f", and {output / 'train' / what} has no finished training run of it" if asked == "newest" else ""
     there = "".join(f"; there is {run}" for run in passed)
     return f"no policy of {what} comes with the package{where}{there}. {_instead(what, key)}"
@@ -86,11 +86,12 @@ def _nothing(asked: str, what: str, output: Path, key: str, passed: Iterable[str
 def _instead(what: str, key: str) -> str:
     group = "skill" if what in SKILLS else "nav" if what in NAVIGATION else "hab"
     train = f"Train one with 'rearrange train {group}={what}'"
-    return f"{train}, or take the scripted expert with {key}=expert." if key.startswith("skills.") else f"{train}, or give {key}=."
+    other = f"take the scripted expert with {key}=expert" if key.startswith("skills.") else f"give {key}="
+    return f"{train}, or {other}."
 
 
 def _of_card(skill: str) -> str | None:
-    """The measured success of the policy that comes with the package: in validation apartments, where it was measured there."""
+    """Measured success of the package's policy, in validation apartments where it was measured there."""
     rows = pretrained.card(skill)["evaluations"]
     return measured(next((row for row in rows if row["split"] == "val"), rows[0])) if rows else None
 

@@ -1,7 +1,7 @@
 """Work shared out among processes.
 
-Each process is a plain child (`python -m eval.processes`) on one socket, like the environment workers of the engine: no thread, no
-lock and no semaphore that a process which is ended in the middle could leave held, so a signal at any moment ends all of it.
+Each process is a plain child (`python -m eval.processes`) on one socket, like the environment workers of the engine.
+It holds no thread, lock or semaphore that would stay locked when the process is ended, so a signal ends all of it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,17 @@ class ProcessDied(RuntimeError):
 
 def share_out(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Iterable[Any], workers: int | None,
               take: Callable[[Any], None]) -> None:
-    """Call `work(job, chunk)` for each chunk, in so many processes (None: one per core), and `take` with each answer that it
-    yields, in the order in which they come. A chunk is asked for when a process is free. `work` is a generator function of a module. What
-    it raises is raised here; ProcessDied if a process is killed.
+    """Call `work(job, chunk)` for each chunk in several processes, and `take` with each answer as it comes.
+
+    Args:
+        work: a generator function of a module. What it raises is raised here.
+        job: goes to every process once.
+        chunks: the next one is taken when a process is free.
+        workers: processes; None means one for each core. One works in this process.
+        take: gets each answer that `work` yields.
+
+    Raises:
+        ProcessDied: a process was killed.
     """
     workers = workers or os.cpu_count() or 1
     if isinstance(chunks, Sized):
@@ -103,8 +111,10 @@ class _Process:
         except subprocess.TimeoutExpired:
             return ProcessDied(f"{who} closed its connection.")
         if code == -signal.SIGKILL:
-            return ProcessDied(f"{who} was killed by SIGKILL; where memory is short, the system does that: try fewer workers=.")
-        return ProcessDied(f"{who} {f'was killed by {signal_name(-code)}' if code < 0 else f'exited with status {code}'}.")
+            return ProcessDied(f"{who} was killed by SIGKILL; where memory is short, the system does that: try "
+                               "fewer workers=.")
+        return ProcessDied(
+            f"{who} {f'was killed by {signal_name(-code)}' if code < 0 else f'exited with status {code}'}.")
 
     def end(self) -> None:
         self.connection.close()
@@ -126,7 +136,7 @@ def main() -> None:
 
 
 def _answers(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunk: Any) -> Iterator[tuple[str, Any, str]]:
-    """What the work yields, and that it is over; or what was raised, and where."""
+    """Messages with what the work yields; at the end that it is over, or what was raised and where."""
     try:
         for answer in work(job, chunk):
             yield "answer", answer, ""
@@ -137,7 +147,7 @@ def _answers(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunk: Any) ->
 
 
 def _carried(error: Exception) -> Exception:
-    """The error, if it arrives as it is; else its words."""
+    """The error if pickling keeps it as it is, else one with its words."""
     try:
         pickle.loads(pickle.dumps(error))
         return error

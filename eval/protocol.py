@@ -1,4 +1,4 @@
-"""Protocols: by which rules episodes of a skill or navigation task begin and count, as a name. Equal names mean equal protocols."""
+"""Names of protocols: the rules by which episodes of a skill or navigation task begin and count."""
 
 from __future__ import annotations
 
@@ -13,29 +13,36 @@ from rearrange.navigation import settings as navigation
 from skills import OF_TRAINING, config_class
 
 HAB_START = "HAB's start"
+_WIDE = {"start_yaw_noise_rad": 0.25}
 _NAMED: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {  # settings that differ from HAB's, by name
-    ("pick", "place"): {"any start": {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad": 0.25}},
+    ("pick", "place"): {"any start": {"any_start": True, "start_position_noise_m": 0.15, **_WIDE}},
     ("navigate",): {"HAB's pose": {"stop_within_m": 2.0}, "any place": {"any_start": True, "stop_within_m": 2.0}},
-    ("close_cabinet",): {"wide start": {"start_distance_m": [0.6, 1.2], "start_aside_m": 0.3, "start_yaw_noise_rad": 0.25}},
-    ("open_fridge", "close_fridge"): {"wide start": {"start_distance_m": [0.75, 1.4], "start_aside_m": 0.35, "start_yaw_noise_rad": 0.25}},
+    ("close_cabinet",): {"wide start": {"start_distance_m": [0.6, 1.2], "start_aside_m": 0.3, **_WIDE}},
+    ("open_fridge", "close_fridge"): {
+        "wide start": {"start_distance_m": [0.75, 1.4], "start_aside_m": 0.35, **_WIDE}},
 }
-_OF_HAB = {"navigate": "HAB's pose", **dict.fromkeys(NAVIGATION, "Habitat's rule"), **dict.fromkeys(
-    ("pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"), HAB_START)}  # where no setting is another
+_OF_HAB = {  # where no setting is another
+    "navigate": "HAB's pose", **dict.fromkeys(NAVIGATION, "Habitat's rule"),
+    **dict.fromkeys(("pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"), HAB_START)}
 _BY_ITSELF = ("actions", "max_steps")  # of navigation tasks: null stands for what the agent has
-_OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, and of what is recorded: the task is the same
-    "action_parts", "observation_keys", "reward_scales", "max_force_step_n", "placed_radius_m", "angle_reward_within_m", "to_handle",
-    "action_repeat", "egomotion", "segmentation", "split", "depth_size", "render_mode", "gpu_device", "observations", "camera_size", "episodes_share", "mix")
+_OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, and of what is recorded: the same task
+    "action_parts", "observation_keys", "reward_scales", "max_force_step_n", "placed_radius_m", "angle_reward_within_m",
+    "to_handle", "action_repeat", "egomotion", "segmentation", "split", "depth_size", "render_mode", "gpu_device",
+    "observations", "camera_size", "episodes_share", "mix")
 
 
 def protocol(task: str, env: Mapping[str, Any]) -> str:
-    """The protocol of the settings of an environment: a name, and what differs from it, as it is typed: `any start, sim.substeps=8`."""
-    usual, given = _usual(task), {key: value for key, value in json_safe(dict(env)).items() if key not in (*_OF_THE_AGENT, *OF_TRAINING)}
+    """The protocol of an environment's settings, as in `any start, sim.substeps=8`. Equal names mean equal
+    protocols."""
+    usual, given = _usual(task), {key: value for key, value in json_safe(dict(env)).items()
+                                  if key not in (*_OF_THE_AGENT, *OF_TRAINING)}
     named = next((found for tasks, found in _NAMED.items() if task in tasks), {})
     starts = {_OF_HAB.get(task, "as it comes"): {}, **named}
     differing = {name: _differing(given, usual | changed) for name, changed in starts.items()}
     name = min(differing, key=lambda each: len(differing[each]))
     if given.get("episodes") is not None:  # which says where it begins, at least where it is one of states of plans
-        return ", ".join(_typed(task, given, ["episodes", *(key for key in _differing(given, usual) if key != "episodes")]))
+        return ", ".join(_typed(task, given,
+                                ["episodes", *(key for key in _differing(given, usual) if key != "episodes")]))
     return ", ".join([name, *_typed(task, given, differing[name])])
 
 
@@ -55,7 +62,8 @@ def _usual(task: str) -> dict[str, Any]:
 
 
 def _differing(given: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
-    return [key for key, value in given.items() if key in usual and value != usual[key] and (value is not None or key not in _BY_ITSELF)]
+    return [key for key, value in given.items() if key in usual and value != usual[key]
+            and (value is not None or key not in _BY_ITSELF)]
 
 
 def _typed(task: str, given: Mapping[str, Any], keys: list[str]) -> list[str]:
@@ -63,7 +71,8 @@ def _typed(task: str, given: Mapping[str, Any], keys: list[str]) -> list[str]:
     words = []
     for key in keys:
         value = given[key]
-        text = f"[{','.join(map(str, value))}]" if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else str(value)
+        text = f"[{','.join(map(str, value))}]" if isinstance(value, list) else str(value)
+        text = text.lower() if isinstance(value, bool) else text
         group = f"{group_of(task)}." if key in own else "sim."
         words.append(f"sim={text}" if key == "sim" else f"{group}{key}={text}")
     return words

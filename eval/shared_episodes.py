@@ -1,4 +1,4 @@
-"""One evaluation by several tasks of SLURM or torchrun: each takes the next chunk of episodes, the first gets all results."""
+"""One evaluation by several tasks of SLURM or torchrun: each takes the next chunk, and all get all results."""
 
 from __future__ import annotations
 
@@ -23,13 +23,22 @@ def together() -> bool:
 def refuse_together(setting: str) -> None:
     """UserError for what one process does alone."""
     if together():
-        raise UserError(f"{setting} is for one process, and this is one of {this_rank().size} tasks: start it without srun or torchrun.")
+        raise UserError(f"{setting} is for one process, and this is one of {this_rank().size} tasks: start it without "
+                        "srun or torchrun.")
 
 
 def run_shared(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
                take: Callable[[Any], None], progress: Callable[[int, int], None] | None) -> list[Any]:
-    """The results of all chunks, on every task. `take` is called with those of this task, `progress` with the numbers of all.
-    The first task's job is everyone's. RankError if another task dies or fails."""
+    """The results of all chunks, on every task. The first task's job is everyone's.
+
+    Args:
+        work, job, chunks, workers: as of `eval.processes.share_out`.
+        take: gets the results of this task.
+        progress: is told the numbers of all tasks, on the first.
+
+    Raises:
+        RankError: another task died or failed.
+    """
     from trainer.ranks.ranks import join
 
     own: list[Any] = []
@@ -55,14 +64,14 @@ def run_shared(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequ
 
 
 def _claimed(chunks: Sequence[Any], store: Any) -> Iterator[Any]:
-    """The chunks that no other task has taken."""
+    """Chunks that no other task has taken."""
     while (number := store.add("chunks", 1)) <= len(chunks):
         yield chunks[number - 1]
 
 
 @contextmanager
 def _ended_with_the_others(ranks: Any) -> Iterator[None]:
-    """Meanwhile the death of another task interrupts this one, as Ctrl-C does."""
+    """Let the death of another task interrupt this one meanwhile, as Ctrl-C does."""
     import _thread
 
     over = threading.Event()

@@ -1,5 +1,6 @@
-"""What `rearrange train` trains: a skill, a navigation task, or one policy for a whole scenario. The engine gets a function that makes
-environments, and knows neither.
+"""What `rearrange train` trains: a skill, a navigation task, or one policy for a whole scenario.
+
+The engine gets a function that makes environments, and knows none of the three.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MANY = 50  # episodes of a file, from which on loading them shows its progress
 
 @dataclass(frozen=True)
 class Task:
-    """name: of the skill, navigation task or scenario. env: settings of its environment. scenario: None for the first two."""
+    """What is trained. env: settings of its environment. scenario: None for a skill or navigation task."""
 
     name: str
     env: dict[str, Any]
@@ -55,10 +56,14 @@ class Task:
 
 
 def held_out(task: Task, split: str, films: bool = False) -> Task:
-    """The same in apartments of another split, without the experts, the listed episodes and the random looks of training. films: its
-    environments draw pictures."""
-    env = {key: value for key, value in task.env.items() if key not in ("episodes", "episodes_share", "num_layouts", *RANDOM)}
-    return dataclasses.replace(task, env=env | {"split": split} | ({"render_mode": "rgb_array"} if films else {}), advised=False)
+    """The same task in apartments of another split, without experts, listed episodes and random looks.
+
+    films: its environments draw pictures.
+    """
+    env = {key: value for key, value in task.env.items()
+           if key not in ("episodes", "episodes_share", "num_layouts", *RANDOM)}
+    return dataclasses.replace(task, env=env | {"split": split} | ({"render_mode": "rgb_array"} if films else {}),
+                               advised=False)
 
 
 def make_env(name: str, **settings: Any) -> gymnasium.Env:
@@ -76,13 +81,15 @@ def group_of(name: str) -> str:
 
 
 def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = False) -> Iterator[None]:
-    """Load `count` episodes of an environment's episode file one after another, at least one: what is wrong with one of them
-    is told before anything starts. `silent`: without a progress line. UserError.
+    """Load `count` episodes of an environment's episode file, at least one, before anything starts. UserError.
+
+    silent: without a progress line.
     """
     from trainer.logs.progress import Progress
 
     count = max(1, min(count, env.listed))
-    with Progress(count, "reading episodes", unit="episodes") if count >= _MANY and not silent else nullcontext() as progress:
+    with Progress(count, "reading episodes",
+                  unit="episodes") if count >= _MANY and not silent else nullcontext() as progress:
         for index in range(count):
             env.reset(seed=0, options={"episode": first + index})
             if progress:
@@ -116,8 +123,8 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
     """What the plain settings of `rearrange train` train; `typed`: its words."""
     image_size, advised = plain["policy"]["image_size"], bool(plain["ppo"].get("imitation_coef"))
     if "instruction" in (plain["sim"]["observations"] or ()):
-        raise UserError(f"sim.observations=[{','.join(plain['sim']['observations'])}] has a text, and the networks that are trained here "
-                        "read none: leave out instruction. It is in info at every reset.")
+        raise UserError(f"sim.observations=[{','.join(plain['sim']['observations'])}] has a text, and the networks "
+                        "that are trained here read none: leave out instruction. It is in info at every reset.")
     if plain.get("nav"):
         return dataclasses.replace(navigation_task(plain, plain["split"], image_size), advised=advised)
     if not plain.get("hab"):
@@ -127,14 +134,17 @@ def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
     scenario, whole = make_scenario(plain["hab"], "hab"), plain["whole_task"]
     if whole["max_steps"] is not None:
         scenario = dataclasses.replace(scenario, max_steps=whole["max_steps"])
-    env = sim_settings(plain["sim"]) | {"split": plain["split"], "depth_size": image_size, "reward_scales": whole["reward_scales"]}
+    env = sim_settings(plain["sim"]) | {"split": plain["split"], "depth_size": image_size,
+                                        "reward_scales": whole["reward_scales"]}
     word = next((word for word in typed if word.startswith("hab=")), f"hab={scenario.name}")
     return Task(scenario.name, env, image_size, scenario, initial=whole, word=word)
 
 
 def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:
-    """The settings of the environment that the policy in `file` was trained with; UserError for one that cannot be. `meta`: what
-    the checkpoint says of itself."""
+    """The environment settings that the policy in `file` was trained with. UserError for settings that cannot be.
+
+    meta: what the checkpoint says of itself.
+    """
     import skills
 
     try:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from trainer.networks import MakePolicy
     from trainer.player import Player
 
-WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix", "robot", "gpu_device",
-         "substeps", *RANDOM)
+WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix",
+         "robot", "gpu_device", "substeps", *RANDOM)
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 
@@ -53,40 +53,57 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
 
 def of_what(meta: dict[str, Any]) -> str:
     """What a checkpoint is of, in words, by what `training_of` says."""
-    return next((f"{what} {meta[what]}" for what in ("skill", "nav", "scenario", "environment") if what in meta), "something unknown")
+    return next((f"{what} {meta[what]}" for what in ("skill", "nav", "scenario", "environment") if what in meta),
+                "something unknown")
 
 
 def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
-    """How an environment has to be made for a policy of which `training_of` says `meta`: settings of `skills.make_env`."""
+    """Settings of `skills.make_env` that suit a policy. meta: what `training_of` says of it."""
     how = {key: value for key, value in meta.get("env", {}).items() if key not in WHERE}
     return how | {"depth_size": meta.get("image_size", 0)}
 
 
 def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,
               network: str | None = None, choices: Sequence[int] = ()) -> None:
-    """UserError if the policy of a checkpoint cannot act in `where`, which shows observations of these `shapes` and takes so many
-    `actions`, or has these `choices` of each part of a discrete one. `network`: the word of its network, where the user typed
-    it."""
+    """Refuse a checkpoint whose policy cannot act in a place, with UserError.
+
+    Args:
+        file: of the checkpoint.
+        content: what it holds.
+        shapes: of the observations there, by name.
+        actions: how many numbers an action has there.
+        where: the place, for people.
+        network: the word of the policy's network, where the user typed it.
+        choices: of each part of a discrete action.
+    """
     from trainer.checkpoint import CheckpointError, load_policy
     from trainer.checkpoints.compatibility import misfit
 
     try:
         policy = load_policy(content, of_checkpoint(content, network))
     except CheckpointError as error:
-        raise UserError(f"{file} cannot be used: {str(error).replace('make_policy', 'network=').rstrip('.')}.") from error
+        raise UserError(f"{file} cannot be "
+                        f"used: {str(error).replace('make_policy', 'network=').rstrip('.')}.") from error
     if problem := misfit(policy, shapes, actions, choices, where):
         raise UserError(f"{file} is a checkpoint of another network: {problem}.")
 
 
 def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = False, seed: int = 0,
                     make_policy: MakePolicy | None = None, **settings: Any) -> tuple[gymnasium.Env, Player]:
-    """A trained policy, and the environment of its skill or navigation task with the settings that it was trained with.
+    """A trained policy, and the environment of its skill or navigation task with the settings of its training.
 
-    policy: a skill or navigation task, whose policy comes with the package, or a checkpoint or training run of your own. deterministic: the mean
-    action instead of a drawn one. seed: of what is drawn. make_policy: that of the training, where its
-    network was one of your own. settings: of the environment, such as split="test" or render_mode="rgb_array"; its homes are those
-    of split="val" unless told otherwise. Call `policy.reset()` wherever the environment is reset. Raises UserError, a ValueError,
-    for what is not there or does not fit.
+    Call `policy.reset()` wherever the environment is reset.
+
+    Args:
+        policy: a skill or navigation task, whose policy comes with the package, or a checkpoint or run of your own.
+        deterministic: the mean action instead of a drawn one.
+        seed: of what is drawn.
+        make_policy: that of the training, where its network was one of your own.
+        settings: of the environment, such as split="test" or render_mode="rgb_array". Homes are those of split="val"
+            unless told otherwise.
+
+    Raises:
+        UserError: a ValueError, for what is not there or does not fit.
     """
     import gymnasium
 
@@ -102,7 +119,9 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
         meta = training_of(content)
     except CheckpointError as error:
         near = difflib.get_close_matches(str(policy), (*SKILLS, *NAVIGATION), 1)
-        raise UserError(f"{error} Skills and navigation tasks: {', '.join((*SKILLS, *NAVIGATION))}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
+        raise UserError(
+            f"{error} Skills and navigation "
+            f"tasks: {', '.join((*SKILLS, *NAVIGATION))}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
     task = meta.get("skill") or meta.get("nav")
     if task not in (*SKILLS, *NAVIGATION):
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of a skill or navigation task: "

@@ -44,8 +44,10 @@ def known_floor(scene: HomeScene, skill: Skill) -> tuple[np.ndarray, np.ndarray 
 
 
 def default_speed(settings: Mapping[str, Any]) -> float:
-    """How many times as fast as the robot the videos of an evaluation are: as `video_speed` of its settings says, else half as fast of
-    a skill, where the hand is to be seen at work, and faster of a scenario, which lasts minutes.
+    """Speed of an evaluation's videos, times as fast as the robot: `video_speed` of its settings, else a usual one.
+
+    A skill is shown at half the robot's speed, so that the hand is seen at work; a scenario, which lasts minutes,
+    faster.
     """
     if settings.get("video_speed") is not None:
         return float(settings["video_speed"])
@@ -63,26 +65,22 @@ def in_words(speed: float) -> str:
     return "" if speed == 1.0 else f"   x{speed:g}"
 
 
-def compose(
-    third_person: np.ndarray,
-    depth: np.ndarray | None,
-    lines: list[str],
-    *,
-    title: str = "",
-    footer: str = "",
-    outcome: bool | None = None,
-    reason: str = "",
-    floor: tuple[np.ndarray, np.ndarray | None] | None = None,
-    hand: np.ndarray | None = None,
-    mask: np.ndarray | None = None,
-) -> np.ndarray:
+def compose(third_person: np.ndarray, depth: np.ndarray | None, lines: list[str], *, title: str = "", footer: str = "",
+            outcome: bool | None = None, reason: str = "", floor: tuple[np.ndarray, np.ndarray | None] | None = None,
+            hand: np.ndarray | None = None, mask: np.ndarray | None = None) -> np.ndarray:
     """One video frame: the scene from outside; to its right a title, the depth image, lines of text, a faint footer.
 
-    third_person: uint8 (H, W, 3), as SCENE_SIZE or smaller. depth: normalised (h, w) or (h, w, 1), None for a blind
-    policy.
-    outcome: True or False adds a badge, success or failure, and the reason below the word. Lines that are too long are cut with an
-    ellipsis. floor: what a policy knows of the floor and its route, in the lower left corner. hand: what the camera at the wrist
-    sees, uint8 (h, w, 3), in the upper right corner. mask: of the depth image, 1 where what is looked for is seen.
+    Args:
+        third_person: uint8 (H, W, 3), as SCENE_SIZE or smaller.
+        depth: normalised (h, w) or (h, w, 1); None for a blind policy.
+        lines: those that are too long are cut with an ellipsis.
+        title: above the depth image.
+        footer: below the lines.
+        outcome: True or False adds a badge, success or failure.
+        reason: stands below the word of the badge.
+        floor: what a policy knows of the floor and its route, in the lower left corner.
+        hand: what the camera at the wrist sees, uint8 (h, w, 3), in the upper right corner.
+        mask: of the depth image, 1 where what is looked for is seen.
     """
     height = max(third_person.shape[0] + third_person.shape[0] % 2, 512)
     width = third_person.shape[1] + PANEL_WIDTH
@@ -91,7 +89,8 @@ def compose(
     if floor is not None:
         top = third_person.shape[0] - MARGIN - MAP_SIZE
         frame[top - 2 : top + MAP_SIZE + 2, MARGIN - 2 : MARGIN + MAP_SIZE + 2] = PANEL_RGB
-        frame[top : top + MAP_SIZE, MARGIN : MARGIN + MAP_SIZE] = floor_picture(floor[0], SHOWN_CELL_M, MAP_SIZE, floor[1])
+        frame[top : top + MAP_SIZE, MARGIN : MARGIN
+              + MAP_SIZE] = floor_picture(floor[0], SHOWN_CELL_M, MAP_SIZE, floor[1])
     if hand is not None:
         _inset(frame, hand, third_person.shape[1])
     left, y = third_person.shape[1] + MARGIN, MARGIN - 4
@@ -100,13 +99,8 @@ def compose(
         y += TITLE_SIZE + 10
     if depth is not None:
         frame[y : y + DEPTH_SIZE, left : left + DEPTH_SIZE] = depth_picture(depth, DEPTH_SIZE, mask)
-        draw_text(
-            frame,
-            (left, y + DEPTH_SIZE + 3),
-            f"head camera, depth {depth.shape[1]} x {depth.shape[0]}{'' if mask is None else '; green: wanted'}",
-            SMALL_SIZE,
-            FAINT_RGB,
-        )
+        draw_text(frame, (left, y + DEPTH_SIZE + 3), f"head camera, depth {depth.shape[1]} "
+                  f"x {depth.shape[0]}{'' if mask is None else '; green: wanted'}", SMALL_SIZE, FAINT_RGB)
         y += DEPTH_SIZE + SMALL_SIZE + 16
     bottom = height - MARGIN - (SMALL_SIZE + 8 if footer else 0)
     spacing = TEXT_SIZE + 7
@@ -121,7 +115,7 @@ def compose(
 
 
 def _inset(frame: np.ndarray, hand: np.ndarray, right: int) -> None:
-    """The hand's view with an edge and its name, in the upper right corner of a scene that ends at column `right`."""
+    """Draw the hand's view with its name in the upper right corner of a scene that ends at column `right`."""
     (height, width), left = hand.shape[:2], right - MARGIN - hand.shape[1]
     frame[MARGIN - 2 : MARGIN + height + 2, left - 2 : left + width + 2] = PANEL_RGB
     frame[MARGIN : MARGIN + height, left : left + width] = hand
@@ -129,7 +123,7 @@ def _inset(frame: np.ndarray, hand: np.ndarray, right: int) -> None:
 
 
 def _badge(frame: np.ndarray, outcome: bool, reason: str, width: int) -> None:
-    """Success or failure in the upper left corner, and why: as many lines of at most `width` pixels as it takes."""
+    """Draw success or failure, and why, in the upper left corner, at most `width` pixels wide."""
     lines = wrap(reason, TEXT_SIZE, width)
     longest = max([80.0, *(text_width(line, TEXT_SIZE) for line in lines)])
     spacing = TEXT_SIZE + 6
@@ -140,7 +134,7 @@ def _badge(frame: np.ndarray, outcome: bool, reason: str, width: int) -> None:
 
 
 def wrap(text: str, size: int, width: int) -> list[str]:
-    """The text in lines of at most `width` pixels, broken between words; a word that is wider is cut with an ellipsis."""
+    """The text in lines of at most `width` pixels, broken between words; a wider word is cut with an ellipsis."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
@@ -163,9 +157,8 @@ def fit(text: str, size: int, width: int = PANEL_WIDTH - 2 * MARGIN) -> str:
 class VideoWriter:
     """Writes frames to an mp4 file: `with VideoWriter(path) as video: video.add(frame)`.
 
-    The file gets its name only when it is complete; after an error nothing stays. VideoError if it cannot be written, as on a full
-    disk. The last frame is held for `hold_s`
-    seconds.
+    The file gets its name only when it is complete; after an error nothing stays. VideoError if it cannot be written,
+    as on a full disk. The last frame is held for `hold_s` seconds.
     """
 
     def __init__(self, path: str | Path, fps: float = FPS, hold_s: float = HOLD_S):
@@ -182,21 +175,13 @@ class VideoWriter:
 
     def add(self, frame: np.ndarray) -> None:
         """Append one frame; all have the same even size."""
-        if (
-            frame.dtype != np.uint8
-            or frame.ndim != 3
-            or frame.shape[2] != 3
-            or frame.shape[0] % 2
-            or frame.shape[1] % 2
-        ):
-            raise ValueError(
-                f"a video frame is {frame.dtype} {frame.shape}; "
-                "it must be uint8 (height, width, 3) with even height and width"
-            )
+        if (frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3 or frame.shape[0] % 2
+            or frame.shape[1] % 2):
+            raise ValueError(f"a video frame is {frame.dtype} {frame.shape}; it must be uint8 (height, width, 3) with "
+                             "even height and width")
         if self._last is not None and frame.shape != self._last.shape:
-            raise ValueError(
-                f"frame {self.frames} of {self.path.name} is {frame.shape}, the frames before are {self._last.shape}"
-            )
+            raise ValueError(f"frame {self.frames} of {self.path.name} is {frame.shape}, the frames before "
+                             f"are {self._last.shape}")
         if self._encoder is None:
             self._encoder = self._start(frame.shape[1], frame.shape[0])
         self._last = np.ascontiguousarray(frame)
@@ -204,17 +189,18 @@ class VideoWriter:
         self.frames += 1
 
     def _start(self, width: int, height: int) -> subprocess.Popen:
-        """ffmpeg, which reads frames and writes the file. Of its own session: Ctrl-C is for us, who then end it."""
+        """Start ffmpeg, which reads frames and writes the file. In a session of its own it does not get Ctrl-C."""
         from imageio_ffmpeg import get_ffmpeg_exe
 
         source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{self.fps:g}", "-i", "-"]
         target = ["-an", "-vcodec", "libx264", "-pix_fmt", "yuv420p", "-crf", "23", "-preset", "veryfast",
                   "-movflags", "+faststart"]
         return subprocess.Popen([get_ffmpeg_exe(), "-y", "-v", "error", *source, *target, str(self._partial)],
-                                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+                                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                start_new_session=True)
 
     def _send(self) -> None:
-        """The last frame, once more."""
+        """Send the last frame, once more."""
         try:
             self._encoder.stdin.write(self._last)
         except OSError:  # it has ended
@@ -227,7 +213,8 @@ class VideoWriter:
         whole = code == 0 and self._partial.is_file() and self._partial.stat().st_size > 0
         if not whole:
             how = f"it was ended by {signal_name(-code)}" if code < 0 else f"it ended with status {code}"
-            raise VideoError(f"ffmpeg could not write {self.path}: {said[-1] if said else how}. Is there room on the disk?")
+            raise VideoError(f"ffmpeg could not write {self.path}: {said[-1] if said else how}. Is there room on "
+                             "the disk?")
 
     def __exit__(self, error_type, error, traceback) -> None:
         try:

@@ -25,8 +25,7 @@ from eval.recording.features import (
     numbers_of,
 )
 from eval.recording.folder import STATE as STATE_FILE
-from eval.recording.folder import check_sums, read_state, starts
-from eval.recording.formats import files_of
+from eval.recording.folder import check_sums, files_of, read_state, starts
 from eval.trained_policy import WHERE
 from rearrange.home.errors import UserError
 from trainer.cloning.demonstrations import Demonstration
@@ -35,24 +34,38 @@ from trainer.policy import EXPERT_ACTION
 from trainer.sizes import memory_bytes
 
 REWARD, SUCCESS = "next.reward", "next.success"
-NOT_DIFFERENT = {*WHERE, "depth_size", "camera_size", "observations", "observation_keys"}  # what is seen is compared as columns
+# Settings that may differ: what is seen is compared as columns.
+NOT_DIFFERENT = {*WHERE, "depth_size", "camera_size", "observations", "observation_keys"}
 MANY = 50  # episodes, from which on reading them shows its progress
 GIVE = 0.01  # of the range of what is seen or done by which a number may be outside
 MOST = 1e9  # of a reward
 Columns = dict[str, Any]
-Described = Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]  # of a column its shape, and what its numbers are called
+# Column -> its shape, and the names of its numbers.
+Described = Mapping[str, tuple[tuple[int, ...], tuple[str, ...]]]
 
 
 class Recording:
-    """The successful episodes of a recording, as `trainer.cloning.demonstrations.Demonstrations`, all of them checked and in memory."""
+    """The successful episodes of a recording as `Demonstrations` of the engine, checked and in memory."""
 
-    def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None, silent: bool = False) -> None:
-        """task: the skill or scenario that is learned, and env an environment of it. most: episodes, the first ones; None = all.
-        UserError for a folder that does not hold what it takes, or is damaged."""
+    def __init__(self, folder: Path, task: str, env: gymnasium.Env, most: int | None = None,
+                 silent: bool = False) -> None:
+        """Read a recording.
+
+        Args:
+            folder: of the recording.
+            task: the skill or scenario that is learned.
+            env: an environment of the task.
+            most: only so many episodes, the first ones; None means all.
+            silent: without a progress line.
+
+        Raises:
+            UserError: the folder does not hold what it takes, or is damaged.
+        """
         state = read_state(folder)
         about = state["about"]
         if (of := about.get("skill", about.get("scenario"))) != task:
-            raise UserError(f"demos={folder} shows {of}, and {task} is to be learned: record another with rearrange record.")
+            raise UserError(f"demos={folder} shows {of}, and {task} is to be learned: record another with "
+                            "rearrange record.")
         seen = {key: space for key, space in env.observation_space.spaces.items() if key != EXPERT_ACTION}
         self.folder, self.observation_space, self.action_space = folder, gymnasium.spaces.Dict(seen), env.action_space
         self._about = about
@@ -64,12 +77,13 @@ class Recording:
         described = files.described(folder)
         _check(folder, self._features, described)
         self._columns = _columns_of_state(self._features, described)
-        lengths, kept = [start["steps"] for start in starts(folder)], sum(bool(attempt[1]) for attempt in state["attempts"])
+        lengths = [start["steps"] for start in starts(folder)]
+        kept = sum(bool(attempt[1]) for attempt in state["attempts"])
         if not kept:
             raise UserError(f"demos={folder} has no episode yet.")
         if (len(lengths), steps := sum(lengths)) != (kept, state["frames"]):
-            raise UserError(f"demos={folder} is damaged: it has {len(lengths):,} episodes of {steps:,} frames, and {STATE_FILE} says "
-                            f"{kept:,} of {state['frames']:,}.")
+            raise UserError(f"demos={folder} is damaged: it has {len(lengths):,} episodes of {steps:,} frames, and "
+                            f"{STATE_FILE} says {kept:,} of {state['frames']:,}.")
         self._check_memory(steps)
         self._episodes: list[Demonstration] = []
         self.left_out = 0  # episodes that did not succeed
@@ -80,8 +94,8 @@ class Recording:
         frame = sum(math.prod(feature.shape) * (2 if feature.kind == "depth" else np.dtype(feature.dtype).itemsize)
                     for feature in self._features.values())
         if (size := frame * frames) > (there := memory_bytes()):
-            raise UserError(f"demos={self.folder} takes {size / 1e9:.1f} GB of memory, and this machine has {there / 1e9:.1f} GB: record "
-                            "fewer episodes or smaller images.")
+            raise UserError(f"demos={self.folder} takes {size / 1e9:.1f} GB of memory, and this machine has "
+                            f"{there / 1e9:.1f} GB: record fewer episodes or smaller images.")
 
     def _read(self, files: Any, state: Mapping[str, Any], most: int | None, silent: bool) -> None:
         from trainer.logs.progress import Progress
@@ -89,7 +103,8 @@ class Recording:
         wanted = [name for name, feature in self._features.items() if feature.of] + [ACTION, REWARD, SUCCESS]
         there = sum(bool(attempt[1]) for attempt in state["attempts"])
         total = there if most is None else min(most, there)
-        with Progress(total, "reading demonstrations", unit="episodes") if total >= MANY and not silent else nullcontext() as progress:
+        with Progress(total, "reading demonstrations",
+                      unit="episodes") if total >= MANY and not silent else nullcontext() as progress:
             for number in range(state["files"]):
                 for columns in files.read(self.folder, number, wanted):
                     if len(self._episodes) == total:
@@ -103,43 +118,48 @@ class Recording:
         if not self._episodes:
             raise UserError(f"demos={self.folder} has no episode that succeeded.")
         if most is not None and most > len(self._episodes):
-            raise UserError(f"demos_episodes={most:,}, and demos={self.folder} has {len(self._episodes):,} that succeeded: choose fewer, "
-                            "or repeat its command with a larger episodes=.")
+            raise UserError(f"demos_episodes={most:,}, and demos={self.folder} has {len(self._episodes):,} that "
+                            "succeeded: choose fewer, or repeat its command with a larger episodes=.")
 
     def _checked(self, columns: Columns) -> Demonstration:
-        """An episode as the engine takes it. UserError for numbers that are not finite or out of bounds, or another shape."""
+        """An episode as the engine takes it. UserError for numbers that are not finite or out of bounds."""
         where = f"demos={self.folder} is damaged in its episode {len(self._episodes) + self.left_out}"
         if len({len(column) for column in columns.values()}) > 1:
             raise UserError(f"{where}: its columns are of unequal length.")
         try:
             state = np.asarray(columns[STATE], np.float32) if STATE in columns else None
             obs = {key: state[:, places] for key, places in self._columns.items()}
-            action, reward = np.asarray(columns[ACTION], np.float32), np.asarray(columns[REWARD], np.float32).reshape(-1)
+            action, reward = (np.asarray(columns[name], np.float32) for name in (ACTION, REWARD))
+            reward = reward.reshape(-1)
             for name, feature in self._features.items():
                 if feature.of and name != STATE:
                     obs[feature.of[0]] = _images(feature, columns[name])
         except Exception as error:  # whatever image files that are none make Pillow raise
             raise UserError(f"{where}: {first_line(error)}.") from error
-        spaces = {**self.observation_space.spaces, "the action": self.action_space, "the reward": gymnasium.spaces.Box(-MOST, MOST, ())}
+        spaces = {**self.observation_space.spaces, "the action": self.action_space,
+                  "the reward": gymnasium.spaces.Box(-MOST, MOST, ())}
         for name, values in (*obs.items(), ("the action", action), ("the reward", reward)):
             if wrong := _outside(spaces[name], values):
                 raise UserError(f"{where}: {name} {wrong}.")
-        return Demonstration({key: _compact(values, self.observation_space[key]) for key, values in obs.items()}, action, reward)
+        return Demonstration({key: _compact(values, self.observation_space[key]) for key, values in obs.items()},
+                             action, reward)
 
     def episode(self, index: int) -> Demonstration:
         """One of them."""
         shown = self._episodes[index]
-        return replace(shown, obs={key: _unpacked(values, self.observation_space[key]) for key, values in shown.obs.items()})
+        return replace(shown,
+                       obs={key: _unpacked(values, self.observation_space[key]) for key, values in shown.obs.items()})
 
     def differences(self, env: Mapping[str, Any]) -> list[str]:
-        """Settings of the recording's environment that are others in `env`, but for those of what is seen and where: in words."""
+        """Settings, in words, that differ between the recording's environment and `env`, but for what is seen and
+        where."""
         theirs, ours = self._about["env"], json.loads(json.dumps(env))
         return [f"{key}={printable(theirs[key], 60)} there, {ours[key]} here" for key in ours
                 if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
 
 
 def _images(feature: Feature, values: Any) -> np.ndarray:
-    """Images, or contents of their files, or other arrays, (N, ...). ValueError for another shape; whatever Pillow raises."""
+    """Images as an array (N, ...). ValueError for another shape; whatever Pillow raises for damaged files."""
     if isinstance(values, list):
         values = np.stack([from_image_file(content, feature) for content in values])
     if values.shape[1:] != feature.shape or values.dtype.kind not in "iuf":
@@ -148,7 +168,7 @@ def _images(feature: Feature, values: Any) -> np.ndarray:
 
 
 def _outside(space: gymnasium.spaces.Box, values: np.ndarray) -> str | None:
-    """What is wrong with numbers of a space, in words: they are not finite, or outside by more than a hundredth of its range."""
+    """What is wrong with numbers of a space: not finite, or outside by more than a hundredth of its range."""
     if not np.isfinite(values).all():
         return "is not finite"
     low, high = (np.asarray(bound, np.float64) for bound in (space.low, space.high))
@@ -158,14 +178,14 @@ def _outside(space: gymnasium.spaces.Box, values: np.ndarray) -> str | None:
 
 
 def _compact(values: np.ndarray, space: gymnasium.spaces.Box) -> np.ndarray:
-    """Images as an array that takes little memory; depth in its steps, the farthest one step nearer than it was recorded."""
+    """Images as they take little memory; depth in its steps, the farthest one step nearer than recorded."""
     if _is_depth(space):
         return np.clip(np.rint(values * DEPTH_STEPS), 0, DEPTH_STEPS - 1).astype(np.uint16)
     return values.astype(np.float32 if space.dtype.kind == "f" else space.dtype, copy=False)
 
 
 def _unpacked(values: np.ndarray, space: gymnasium.spaces.Box) -> np.ndarray:
-    """The same as the engine takes it: bytes or floats."""
+    """Undo `_compact`: images as the engine takes them, bytes or floats."""
     if _is_depth(space):
         return values / np.float32(DEPTH_STEPS)
     return values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
@@ -176,27 +196,29 @@ def _is_depth(space: gymnasium.spaces.Box) -> bool:
 
 
 def _check(folder: Path, features: Mapping[str, Feature], described: Described) -> None:
-    """UserError where a recording lacks what is to be seen or done."""
+    """Raise UserError where a recording lacks an observation or the action."""
     for name, feature in features.items():
         if name not in described:
             has = ", ".join(key for key in described if key.startswith("observation"))
-            raise UserError(f"demos={folder} has no {name}, which the policy sees; it has {has}. Record it again with what is needed, or "
-                            "let the policy see less (policy.image_size=0, skill.observation_keys=, sim.observations=).")
+            raise UserError(f"demos={folder} has no {name}, which the policy sees; it has {has}. Record it again with "
+                            "what is needed, or let the policy see less (policy.image_size=0, "
+                            "skill.observation_keys=, sim.observations=).")
         shape, names = described[name]
         if name == ACTION and names != feature.names:
-            raise UserError(f"demos={folder} shows actions of {len(names)} numbers ({', '.join(names)}), and the policy commands "
-                            f"{len(feature.names)} ({', '.join(feature.names)}): choose the skill.action_parts= of the recording.")
+            raise UserError(f"demos={folder} shows actions of {len(names)} numbers ({', '.join(names)}), and the "
+                            f"policy commands {len(feature.names)} ({', '.join(feature.names)}): choose the "
+                            "skill.action_parts= of the recording.")
         if name == STATE and (missing := [part for part in feature.names if part not in names]):
-            raise UserError(f"demos={folder} does not show {missing[0].rpartition('.')[0] or missing[0]}, which the policy sees: leave it "
-                            "out of skill.observation_keys=, or record it again with it.")
+            raise UserError(f"demos={folder} does not show {missing[0].rpartition('.')[0] or missing[0]}, which the "
+                            "policy sees: leave it out of skill.observation_keys=, or record it again with it.")
         if feature.of and name != STATE and shape != feature.shape:
             size = f"{'policy.image_size' if feature.kind == 'depth' else 'sim.camera_size'}={shape[0] if shape else 0}"
-            raise UserError(f"demos={folder} has {name} of shape {shape}, and the policy sees {feature.shape}: choose {size}, or record it "
-                            "again.")
+            raise UserError(f"demos={folder} has {name} of shape {shape}, and the policy sees {feature.shape}: choose "
+                            f"{size}, or record it again.")
 
 
 def _columns_of_state(features: Mapping[str, Feature], described: Described) -> dict[str, list[int]]:
-    """Of each vector that the policy sees, which numbers of a recorded state it is."""
+    """For each vector that the policy sees, its numbers in the recorded state."""
     if STATE not in features:
         return {}
     ours, place = features[STATE].names, {name: number for number, name in enumerate(described[STATE][1])}

@@ -1,9 +1,9 @@
-"""What is recorded of an environment, by its spaces: which observation becomes which column of a data set.
+"""Which observation of an environment becomes which column of a data set, by its space.
 
     vector    float vectors, one after another in `observation.state`; the action
     video     uint8 (H, W, 3): colours, H.264
-    depth     float32 (H, W, 1) from 0 to 1: a TIFF of 32-bit floats that are multiples of 2**-16 (16 bits; 0.15 mm of 10 m)
-    image     uint8 or uint16 (H, W, 1): numbers of things, say: PNG, without loss
+    depth     float32 (H, W, 1) from 0 to 1: a TIFF of 32-bit floats that are multiples of 2**-16 (0.15 mm of 10 m)
+    image     uint8 or uint16 (H, W, 1), such as numbers of things: PNG, without loss
     array     other arrays of floats, as they are
 """
 
@@ -43,23 +43,28 @@ AFTER = {"next.reward": Feature("vector", "float32", (1,)), "next.done": Feature
 
 
 def features_of(observations: gymnasium.spaces.Dict, action_names: tuple[str, ...]) -> dict[str, Feature]:
-    """The columns for these observations, whose texts are left out (the task of an episode is kept in words), and an action of such
-    parts. UserError for a space that nothing is known to do with."""
+    """The columns for these observations and an action of such parts. UserError for a space that cannot be recorded.
+
+    Texts are left out: the task of an episode is kept in words.
+    """
     vectors: dict[str, int] = {}
     found: dict[str, Feature] = {}
     for key, space in observations.spaces.items():
         if isinstance(space, gymnasium.spaces.Text):
             continue
         if not isinstance(space, gymnasium.spaces.Box):
-            raise UserError(f"the observation {key} cannot be recorded: its space is {type(space).__name__}, and only Box and Text can be.")
+            raise UserError(f"the observation {key} cannot be recorded: its space is {type(space).__name__}, and only "
+                            "Box and Text can be.")
         kind = kind_of(space)
         if kind == "vector":
             vectors[key] = space.shape[0]
         elif kind == "array":
             found[f"observation.{key}"] = Feature(kind, "float32", space.shape, None, (key,))
         else:
-            found[f"observation.images.{key}"] = Feature(kind, str(space.dtype), space.shape, ("height", "width", "channels"), (key,))
-    state = tuple(name for key, size in vectors.items() for name in ([key] if size == 1 else [f"{key}.{i}" for i in range(size)]))
+            found[f"observation.images.{key}"] = Feature(kind, str(space.dtype), space.shape,
+                                                         ("height", "width", "channels"), (key,))
+    state = tuple(name for key, size in vectors.items()
+                  for name in ([key] if size == 1 else [f"{key}.{i}" for i in range(size)]))
     vector = {STATE: Feature("vector", "float32", (len(state),), state, tuple(vectors))} if state else {}
     return {**vector, **found, ACTION: Feature("vector", "float32", (len(action_names),), action_names), **AFTER}
 
@@ -85,13 +90,16 @@ def kind_of(space: gymnasium.spaces.Box) -> str:
 
 
 def as_image_file(feature: Feature, image: np.ndarray) -> bytes:
-    """An image of kind depth or image as the content of a TIFF or PNG file. Not a PNG for depth: LeRobot reads its 16 bits as
-    whole numbers with a sign, and a TIFF's floats as they are."""
+    """An image of kind depth or image as the content of a TIFF or PNG file.
+
+    Depth is no PNG: LeRobot reads its 16 bits as whole numbers with a sign, and a TIFF's floats as they are.
+    """
     from PIL import Image
 
     file = io.BytesIO()
     if feature.kind == "depth":
-        Image.fromarray(rounded_depth(image[..., 0])).save(file, "tiff", compression="tiff_adobe_deflate", tiffinfo={_PREDICTOR: 3})
+        Image.fromarray(rounded_depth(image[..., 0])).save(file, "tiff", compression="tiff_adobe_deflate",
+                                                           tiffinfo={_PREDICTOR: 3})
     else:
         Image.fromarray(image[..., 0]).save(file, "png", compress_level=3)
     return file.getvalue()
@@ -106,8 +114,10 @@ def rounded_depth(depth: np.ndarray) -> np.ndarray:
 
 
 def from_image_file(content: bytes, feature: Feature | None = None) -> np.ndarray:
-    """The image (H, W, 1) that `as_image_file` made the content of. feature: what it has to be; ValueError for an image of another size or
-    kind, before it is unpacked. Whatever Pillow raises for what is no image."""
+    """The image (H, W, 1) of a file that `as_image_file` made. Whatever Pillow raises for what is no image.
+
+    feature: what it has to be; ValueError for an image of another size or kind, before it is unpacked.
+    """
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -115,8 +125,8 @@ def from_image_file(content: bytes, feature: Feature | None = None) -> np.ndarra
         opened = Image.open(io.BytesIO(content), formats=("TIFF", "PNG"))
     with opened as file:
         if feature and ((file.height, file.width, 1) != feature.shape or file.mode not in _MODES[feature.dtype]):
-            raise ValueError(f"it has an image of {file.width} x {file.height} pixels of kind {file.mode} instead of {feature.dtype} "
-                             f"{feature.shape}")
+            raise ValueError(f"it has an image of {file.width} x {file.height} pixels of kind {file.mode} instead of "
+                             f"{feature.dtype} {feature.shape}")
         return np.asarray(file)[..., None]
 
 
@@ -124,7 +134,7 @@ _MODES = {"float32": ("F",), "uint8": ("L",), "uint16": ("I;16", "I")}  # Pillow
 
 
 def numbers_of(feature: Feature) -> dict[str, list[int]]:
-    """Of a column of vectors: each vector that it is made of, and which of its numbers are that one's."""
+    """Each vector of a column, and its numbers in the column."""
     found: dict[str, list[int]] = {key: [] for key in feature.of}
     for number, name in enumerate(feature.names or ()):
         found[name if name in found else name.rpartition(".")[0]].append(number)

@@ -1,10 +1,10 @@
 """The folder of a recording: what it was made with, which episodes were tried, and files that are complete or absent.
 
-    meta/rearrange/recording.json                  the command, every attempt and how it went, how many files are complete
-    meta/rearrange/chunk-000/file-000.json.gz      of the episodes in the files of that number: how each begins again
+    meta/rearrange/recording.json               the command, every attempt and how it went, the number of files
+    meta/rearrange/chunk-000/file-000.json.gz   how each episode in the files of that number begins again
 
-Episodes wait in memory until there are enough for the next files. recording.json is written after those, together with the files that
-are of all episodes, and what it does not know of is removed when the same command goes on.
+Episodes wait in memory until there are enough for the next files. recording.json is written after those, together with
+the files about all episodes. What it does not know of is removed when the same command goes on.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from eval.recording.tape import Recorded
 from rearrange import __version__
+from rearrange.command_line.composition.options import RECORD_FORMATS
 from rearrange.home.errors import UserError
 from rearrange.home.files import open_regular, parse_json, read_bytes, read_json, unzipped
 from trainer.checkpoints import owner
@@ -38,8 +41,20 @@ MOST_STATE = 1 << 28  # bytes of recording.json
 EACH, OF_ALL = 1 << 16, 1 << 20  # bytes that the lists of episodes take: of each, and of all at least
 
 
+def files_of(name: Any) -> type[Files]:
+    """The class of a format's files. UserError for an unknown format, or where a package that it needs is missing."""
+    if not isinstance(name, str) or name not in RECORD_FORMATS:
+        raise UserError(f"format={printable(name, 60)} is none of {', '.join(RECORD_FORMATS)}.")
+    module, _, what = RECORD_FORMATS[name].partition(":")
+    files = getattr(import_module(module), what)
+    missing = [package for package in files.packages if find_spec(package) is None]
+    if missing:
+        raise UserError(f"format={name} needs {' and '.join(missing)}: pip install 'rearrange[record]'.")
+    return files
+
+
 class Files(Protocol):
-    """What writes the files of a format."""
+    """What writes and reads the files of a format."""
 
     packages: tuple[str, ...]  # that it needs
     raw: bool  # images stay arrays
@@ -47,11 +62,29 @@ class Files(Protocol):
     def remove_from(self, number: int) -> None:
         """Remove what an interrupted command may have written of the files from this number on."""
 
-    def add(self, number: int, episodes: list[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> list[Path]:
-        """Write the files of one number; their paths in the folder. OSError."""
+    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int,
+            tasks: Mapping[str, int]) -> list[Path]:
+        """Write the files of one number and return their paths in the folder. OSError.
+
+        Args:
+            number: of the files.
+            episodes: what is written.
+            first_episode: number of the first of these episodes in the data set.
+            first_frame: number of their first frame in the data set.
+            tasks: the task in words -> its number, of all episodes so far.
+        """
 
     def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
-        """The files that are of all episodes; with them the data set can be loaded. OSError; UserError for a damaged one."""
+        """The files about all episodes, which make the data set complete. OSError; UserError for a damaged data set."""
+
+    @classmethod
+    def described(cls, folder: Path) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
+        """Column -> its shape, and the names of its numbers. UserError for a damaged folder."""
+
+    @classmethod
+    def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        """The columns of each episode in the files of one number: these, or all but videos. UserError for a damaged
+        file."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +105,13 @@ class Full(Exception):
 
 
 class Folder:
-    """An open recording, which this process works in. command: settings, which must be the same again. about: what replaying needs."""
+    """An open recording, which this process works in.
 
-    def __init__(self, path: Path, files: Files, command: Mapping[str, Any], about: Mapping[str, Any], most_bytes: float) -> None:
+    command: settings, which must be the same again. about: what replaying needs.
+    """
+
+    def __init__(self, path: Path, files: Files, command: Mapping[str, Any], about: Mapping[str, Any],
+                 most_bytes: float) -> None:
         self.path, self._files, self._most = path, files, most_bytes
         self._command, self._about = json.loads(json.dumps(command)), dict(about)
         self.attempts: list[Attempt] = []
@@ -100,7 +137,8 @@ class Folder:
             self.tasks = {task: number for number, task in enumerate(state["tasks"])}
             self.number, self.frames, self._sums = state["files"], state["frames"], state.get("sha256", {})
         elif strangers := [entry.name for entry in self.path.iterdir() if entry.name not in (owner.FILE, "meta")]:
-            raise UserError(f"out={self.path} is not empty and no recording (it has {strangers[0]}): choose a new folder.")
+            raise UserError(f"out={self.path} is not empty and no recording (it has {strangers[0]}): choose a "
+                            "new folder.")
         self._files.remove_from(self.number)
         for part in self.path.glob(f"**/*{PART}"):  # of a command that was killed
             part.unlink()
@@ -132,8 +170,8 @@ class Folder:
         if keep and self.size + episode.size + EACH + OF_ALL > self._most:
             raise Full
         start = episode.start.get("episode", {})
-        self._tried.append(Attempt(episode.attempt, keep, episode.success, episode.failure, episode.steps, round(episode.reward, 4),
-                                   start.get("id", "")))
+        self._tried.append(Attempt(episode.attempt, keep, episode.success, episode.failure, episode.steps,
+                                   round(episode.reward, 4), start.get("id", "")))
         if not keep:
             return
         self._waiting.append(episode)
@@ -166,9 +204,9 @@ class Folder:
             self._bytes = size_of(self.path)
 
     def _write_starts(self, episodes: list[Recorded], first: int) -> Path:
-        rows = [{"episode_index": first + i, "attempt": episode.attempt, "task": episode.task, "success": episode.success,
-                 "failure": episode.failure, "steps": episode.steps, "reward": episode.reward, **episode.start}
-                for i, episode in enumerate(episodes)]
+        rows = [{"episode_index": first + i, "attempt": episode.attempt, "task": episode.task,
+                 "success": episode.success, "failure": episode.failure, "steps": episode.steps,
+                 "reward": episode.reward, **episode.start} for i, episode in enumerate(episodes)]
         path = self.path / starts_file(self.number)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(json.dumps(rows, default=float).encode(), mtime=0))
@@ -178,8 +216,8 @@ class Folder:
                      sums: dict[str, str]) -> None:
         """The files that are of all episodes and recording.json, all of them or none."""
         rows = [[a.number, a.kept, a.success, a.failure, a.steps, a.reward, a.episode_id] for a in attempts]
-        state = {"version": __version__, "command": self._command, "about": self._about, "files": files, "frames": frames,
-                 "tasks": list(tasks), "attempts": rows, "sha256": sums}
+        state = {"version": __version__, "command": self._command, "about": self._about, "files": files,
+                 "frames": frames, "tasks": list(tasks), "attempts": rows, "sha256": sums}
         kept = sum(attempt.kept for attempt in attempts)
         _write_together((self._files.of_all(files, kept, frames, tasks) if files else {}) | {
             self.path / STATE: json.dumps(state).encode(errors="surrogateescape")})
@@ -190,7 +228,7 @@ class Folder:
 
 
 def _write_together(contents: Mapping[Path, bytes]) -> None:
-    """Write files that are all complete, or all as they were before: all there has to be room for comes first. OSError."""
+    """Write files that are all complete, or all as they were: all there has to be room for comes first. OSError."""
     parts = {path.with_name(f"{path.name}.{os.getpid()}{PART}"): path for path in contents}
     try:
         for part, path in parts.items():
@@ -206,11 +244,12 @@ def _write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def _cannot_be_written(path: Path, error: OSError) -> UserError:
-    return UserError(f"out={path} cannot be written: {error.strerror or printable(error)}. Make room, or choose another out=.")
+    return UserError(f"out={path} cannot be written: {error.strerror or printable(error)}. Make room, or choose "
+                     "another out=.")
 
 
 def _made(path: Path) -> owner.Hold:
-    """The folder, this process's own. UserError where it cannot be had."""
+    """Make the folder and take it for this process. UserError where that is impossible."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         return owner.hold(path)
@@ -223,16 +262,17 @@ def _made(path: Path) -> owner.Hold:
 def refuse_another(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """UserError where the recording in a folder was made with other settings."""
     before, now = _flat(before), _flat(now)
-    different = [f"{key}={before.get(key)}, now {now.get(key)}" for key in {**before, **now} if before.get(key) != now.get(key)]
+    different = [f"{key}={before.get(key)}, now {now.get(key)}" for key in {**before, **now}
+                 if before.get(key) != now.get(key)]
     if different:
-        raise UserError(f"out={path} was recorded by another command ({'; '.join(different)}): repeat that one to go on, or choose "
-                        "another out=.")
+        raise UserError(f"out={path} was recorded by another command ({'; '.join(different)}): repeat that one to go "
+                        "on, or choose another out=.")
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Settings by their whole names: `skill.max_steps`."""
-    return {name: value for key, each in settings.items()
-            for name, value in (_flat(each, f"{before}{key}.") if isinstance(each, Mapping) else {f"{before}{key}": each}).items()}
+    return {name: value for key, each in settings.items() for name, value
+            in (_flat(each, f"{before}{key}.") if isinstance(each, Mapping) else {f"{before}{key}": each}).items()}
 
 
 def starts_file(number: int) -> str:
@@ -244,13 +284,16 @@ def read_state(path: Path) -> dict[str, Any]:
     """What recording.json holds. UserError for a folder that is no recording."""
     try:
         state = read_json(path / STATE, MOST_STATE)
-        if not isinstance(state, dict) or not {"command", "about", "files", "frames", "tasks", "attempts"} <= set(state):
+        if not isinstance(state, dict) or not {"command", "about", "files", "frames", "tasks",
+                                               "attempts"} <= set(state):
             raise ValueError("it lacks some of what a recording has")
-        kinds = {"command": dict, "about": dict, "sha256": dict, "tasks": list, "attempts": list, "files": int, "frames": int}
+        kinds = {"command": dict, "about": dict, "sha256": dict, "tasks": list, "attempts": list, "files": int,
+                 "frames": int}
         wrong = [key for key, kind in kinds.items() if key in state and type(state[key]) is not kind]
         if wrong or min(state["files"], state["frames"]) < 0 or not (
                 all(isinstance(task, str) for task in state["tasks"]) and all(map(_is_attempt, state["attempts"]))):
-            raise ValueError(f"what it says of {wrong[0] if wrong else 'the recording'} is not of the kind that it should be")
+            raise ValueError(f"what it says of {wrong[0] if wrong else 'the recording'} is not of the kind that it "
+                             "should be")
         return state
     except FileNotFoundError:
         raise UserError(f"{path} is no recording of rearrange: it has no {STATE}.") from None
@@ -260,7 +303,8 @@ def read_state(path: Path) -> dict[str, Any]:
 
 def _is_attempt(row: Any) -> bool:
     kinds = (int, bool, bool, str | None, int, int | float, str)
-    return isinstance(row, list) and len(row) == len(kinds) and all(map(isinstance, row, kinds)) and row[0] >= 0 <= row[4]
+    return isinstance(row,
+                      list) and len(row) == len(kinds) and all(map(isinstance, row, kinds)) and row[0] >= 0 <= row[4]
 
 
 def _why(error: Exception) -> str:
@@ -275,7 +319,8 @@ def check_sums(path: Path, state: Mapping[str, Any]) -> None:
             if ".." in Path(name).parts or Path(name).is_absolute() or sha256_of(file) != sum_:
                 raise OSError(errno.EINVAL, "it is not what was recorded, by its checksum")
         except OSError as error:
-            raise UserError(f"{file} is damaged: {_why(error)}. Take the recording from where it came from, or record it again.") from error
+            raise UserError(f"{file} is damaged: {_why(error)}. Take the recording from where it came from, or record "
+                            "it again.") from error
 
 
 def sha256_of(file: Path) -> str:

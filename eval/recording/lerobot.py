@@ -6,7 +6,8 @@
     meta/tasks.parquet, stats.json, info.json   of all
     meta/rearrange/...                          ours: how each episode begins again (eval/recording/folder.py)
 
-The files of one number are written together and never changed after. Before the last three are written again, they are complete.
+The files of one number are written together and never changed after. Before the last three are written again, they are
+complete.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
 DATA, VIDEO, EPISODES = f"data/{FILE}.parquet", f"videos/{{video_key}}/{FILE}.mp4", f"meta/episodes/{FILE}.parquet"
 DATA_MB, VIDEO_MB = 100, 200  # LeRobot's usual sizes of files, which it goes by where it adds episodes
 MOST_UNPACKED = 4 << 30  # bytes of the frames of one file
-INDICES = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64", "task_index": "int64"}
+INDICES = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64",
+           "task_index": "int64"}
 
 
 def placed(pattern: str, number: int, **names: str) -> str:
@@ -46,7 +48,11 @@ def placed(pattern: str, number: int, **names: str) -> str:
 
 
 class LeRobotFiles:
-    """Writes the files of a data set. fps: frames per second; of an action that holds for several steps the fewer."""
+    """The format lerobot. fps: frames per second; fewer where an action holds for several steps.
+
+    LeRobot's own writer is not used: it comes with its policies and torchvision, and an interrupted recording has to
+    go on, and a full disk has to leave what was there, which its writer does not promise.
+    """
 
     packages = ("pyarrow",)
     raw = False
@@ -57,16 +63,14 @@ class LeRobotFiles:
         self._images = [name for name, feature in features.items() if feature.kind in ("video", "depth", "image")]
 
     def remove_from(self, number: int) -> None:
-        """Remove what an interrupted command may have written of the files from this number on."""
-        patterns = [self.folder / "data", self.folder / "meta" / "episodes", *(self.folder / "videos" / name for name in self._videos)]
-        for base in patterns:
-            for path in base.glob("chunk-*/file-*"):
-                chunk, file = int(path.parent.name.removeprefix("chunk-")), int(path.name.removeprefix("file-").partition(".")[0])
-                if chunk * FILES_IN_CHUNK + file >= number:
+        for base in ("data", "meta/episodes", *(f"videos/{name}" for name in self._videos)):
+            for path in (self.folder / base).glob("chunk-*/file-*"):
+                chunk, file = path.parent.name.removeprefix("chunk-"), path.stem.removeprefix("file-")
+                if int(chunk) * FILES_IN_CHUNK + int(file.partition(".")[0]) >= number:
                     path.unlink()
 
-    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> list[Path]:
-        """Write the files of one number; their paths in the folder. tasks: the task in words -> its number, of all episodes so far. OSError."""
+    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int,
+            tasks: Mapping[str, int]) -> list[Path]:
         lengths = [episode.steps for episode in episodes]
         rows = self._rows(episodes, lengths, first_episode, first_frame, tasks)
         made = [self._write_table(DATA, number, self._frames(rows, episodes))]
@@ -75,7 +79,8 @@ class LeRobotFiles:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_mp4(path, [episode.streams[name] for episode in episodes], self.fps)
             made.append(path.relative_to(self.folder))
-        return [*made, self._write_table(EPISODES, number, self._episodes(number, rows, episodes, lengths, first_episode, first_frame))]
+        return [*made, self._write_table(EPISODES, number,
+                                         self._episodes(number, rows, episodes, lengths, first_episode, first_frame))]
 
     def _rows(self, episodes: Sequence[Recorded], lengths: Sequence[int], first_episode: int, first_frame: int,
               tasks: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -100,8 +105,8 @@ class LeRobotFiles:
                                          pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
         return pa.table(columns)
 
-    def _episodes(self, number: int, rows: Mapping[str, np.ndarray], episodes: Sequence[Recorded], lengths: Sequence[int],
-                  first_episode: int, first_frame: int) -> pa.Table:
+    def _episodes(self, number: int, rows: Mapping[str, np.ndarray], episodes: Sequence[Recorded],
+                  lengths: Sequence[int], first_episode: int, first_frame: int) -> pa.Table:
         """One row an episode: where it is, and the statistics of its columns."""
         import pyarrow as pa
 
@@ -110,16 +115,18 @@ class LeRobotFiles:
         table = []
         for i, (episode, length, end) in enumerate(zip(episodes, lengths, ends.tolist(), strict=True)):
             start = end - length
-            row: dict[str, Any] = {
-                "episode_index": first_episode + i, "tasks": [episode.task], "length": length,
-                "data/chunk_index": chunk, "data/file_index": file, "dataset_from_index": first_frame + start,
-                "dataset_to_index": first_frame + end}
+            row: dict[str, Any] = {"episode_index": first_episode + i, "tasks": [episode.task], "length": length,
+                                   "data/chunk_index": chunk, "data/file_index": file,
+                                   "dataset_from_index": first_frame + start, "dataset_to_index": first_frame + end}
             for name in self._videos:
                 row |= {f"videos/{name}/chunk_index": chunk, f"videos/{name}/file_index": file,
-                        f"videos/{name}/from_timestamp": start / self.fps, f"videos/{name}/to_timestamp": end / self.fps}
+                        f"videos/{name}/from_timestamp": start / self.fps,
+                        f"videos/{name}/to_timestamp": end / self.fps}
             stats = {name: of_rows(values[start:end]) for name, values in rows.items()} | episode.pixels
-            row |= {f"stats/{name}/{which}": value.tolist() for name, of in stats.items() for which, value in of.items()}
-            table.append(row | {"success": episode.success, "meta/episodes/chunk_index": chunk, "meta/episodes/file_index": file})
+            row |= {f"stats/{name}/{which}": value.tolist() for name, of in stats.items()
+                    for which, value in of.items()}
+            table.append(row | {"success": episode.success, "meta/episodes/chunk_index": chunk,
+                                "meta/episodes/file_index": file})
         return pa.Table.from_pylist(table)
 
     def _write_table(self, pattern: str, number: int, table: pa.Table) -> Path:
@@ -132,10 +139,10 @@ class LeRobotFiles:
 
     @classmethod
     def described(cls, folder: Path) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
-        """Shape of each column, and what its numbers are called. UserError for a damaged folder."""
         path = folder / "meta" / "info.json"
         try:
-            features = {name: (tuple(of["shape"]), tuple(of["names"] or ())) for name, of in read_json(path)["features"].items()}
+            features = {name: (tuple(of["shape"]), tuple(of["names"] or ()))
+                        for name, of in read_json(path)["features"].items()}
             if not all(type(size) is int and size > 0 for shape, _ in features.values() for size in shape):
                 raise ValueError
             return features
@@ -143,20 +150,22 @@ class LeRobotFiles:
             raise UserError(f"{path} is damaged or missing: repeat the command that recorded {folder}.") from error
 
     @classmethod
-    def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
-        """The columns of each episode in the files of one number: these, or all but videos. UserError for a damaged file, such as one
-        whose frames are not those of the episodes that were recorded."""
+    def read(cls, folder: Path, number: int,
+             columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray | list[bytes]]]:
         import pyarrow as pa
 
         path, shapes = folder / placed(DATA, number), cls.described(folder)
         lengths = {start["episode_index"]: start["steps"] for start in read_starts(folder / starts_file(number))}
         count = sum(lengths.values())
-        videos = {name: place for name in columns or () if (place := folder / placed(VIDEO, number, video_key=name)).exists()}
+        videos = {name: place for name in columns
+                  or () if (place := folder / placed(VIDEO, number, video_key=name)).exists()}
         try:
-            found = _columns(path, count, None if columns is None else [*(name for name in columns if name not in videos), *INDICES], shapes)
+            found = _columns(path, count, None if columns is None
+                             else [*(name for name in columns if name not in videos), *INDICES], shapes)
             frame = np.concatenate([np.arange(length) for length in lengths.values()])
             fps = read_json(folder / "meta" / "info.json").get("fps")
-            for name, values in (("episode_index", np.repeat(list(lengths), list(lengths.values()))), ("frame_index", frame)):
+            for name, values in (("episode_index", np.repeat(list(lengths), list(lengths.values()))),
+                                 ("frame_index", frame)):
                 if not np.array_equal(found[name][:, 0], values):
                     raise ValueError(f"its {name} is not that of the episodes that were recorded")
             if type(fps) not in (int, float) or not 0 < fps < 1000 or not np.allclose(
@@ -170,20 +179,16 @@ class LeRobotFiles:
             yield {name: of[first : first + length] for name, of in found.items() if columns is None or name in columns}
             first += length
 
-    # ------------------------------------------------------------------ of all
-
     def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
-        """The files that are of all episodes; with them the data set can be loaded. OSError; UserError for a damaged one."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        info = {
-            "codebase_version": VERSION, "robot_type": "fetch", "total_episodes": episodes, "total_frames": frames,
-            "total_tasks": len(tasks), "chunks_size": FILES_IN_CHUNK, "data_files_size_in_mb": DATA_MB, "video_files_size_in_mb": VIDEO_MB,
-            "fps": int(self.fps) if self.fps == int(self.fps) else self.fps, "splits": {"train": f"0:{episodes}"}, "data_path": DATA,
-            "video_path": VIDEO if self._videos else None,
-            "features": {name: self._described(feature) for name, feature in self.features.items()}
-            | {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in INDICES.items()}}
+        info = {"codebase_version": VERSION, "robot_type": "fetch", "total_episodes": episodes, "total_frames": frames,
+                "total_tasks": len(tasks), "chunks_size": FILES_IN_CHUNK, "data_files_size_in_mb": DATA_MB,
+                "video_files_size_in_mb": VIDEO_MB, "fps": int(self.fps) if self.fps == int(self.fps) else self.fps,
+                "splits": {"train": f"0:{episodes}"}, "data_path": DATA, "video_path": VIDEO if self._videos else None,
+                "features": {name: self._described(feature) for name, feature in self.features.items()}
+                | {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in INDICES.items()}}
         try:
             stats = self._stats(files, pq)
         except (ValueError, KeyError, pa.ArrowException) as error:
@@ -193,14 +198,15 @@ class LeRobotFiles:
                 meta / "info.json": json.dumps(info, indent=4).encode()}
 
     def _stats(self, files: int, pq: Any) -> dict[str, dict[str, Any]]:
-        """Of numbers from all frames, of images and arrays from those of the episodes."""
+        """Statistics of numbers over all frames, of images and arrays over those of the episodes."""
         by_episode = {name: [] for name, feature in self.features.items() if feature.kind != "vector"}
         wanted = [name for name, feature in self.features.items() if feature.kind == "vector"] + list(INDICES)
         tables = [pq.read_table(self.folder / placed(DATA, number), columns=wanted) for number in range(files)]
         found = {name: of_rows(np.concatenate([_rows(table[name]) for table in tables])) for name in wanted}
         columns = [f"stats/{name}/{which}" for name in by_episode for which in found["index"]]
         for number in range(files):
-            for row in pq.read_table(self.folder / placed(EPISODES, number), columns=columns).to_pylist() if columns else []:
+            for row in pq.read_table(self.folder / placed(EPISODES, number),
+                                     columns=columns).to_pylist() if columns else []:
                 for name, rows in by_episode.items():
                     rows.append({which: np.array(row[f"stats/{name}/{which}"]) for which in found["index"]})
         found |= {name: together(rows) for name, rows in by_episode.items()}
@@ -208,12 +214,13 @@ class LeRobotFiles:
 
     def _described(self, feature: Feature) -> dict[str, Any]:
         image = {"video": "video", "depth": "image", "image": "image"}.get(feature.kind)
-        said: dict[str, Any] = {"dtype": image or feature.dtype, "shape": list(feature.shape), "names": feature.names and list(feature.names)}
+        said: dict[str, Any] = {"dtype": image or feature.dtype, "shape": list(feature.shape),
+                                "names": feature.names and list(feature.names)}
         if feature.kind == "video":
             height, width, channels = feature.shape
-            said["info"] = {"video.height": height, "video.width": width, "video.channels": channels, "video.codec": "h264",
-                            "video.pix_fmt": pixels_of(feature.shape), "video.is_depth_map": False, "video.fps": self.fps,
-                            "has_audio": False}
+            said["info"] = {"video.height": height, "video.width": width, "video.channels": channels,
+                            "video.codec": "h264", "video.pix_fmt": pixels_of(feature.shape),
+                            "video.is_depth_map": False, "video.fps": self.fps, "has_audio": False}
         return said
 
 
@@ -232,16 +239,18 @@ def _column(values: np.ndarray) -> pa.Array:
 
 
 def _frames_of(path: Path, shape: tuple[int, ...], count: int) -> np.ndarray:
-    """All frames of a video."""
     try:
         return read_mp4(path, shape, count)
     except OSError as error:
         raise UserError(f"{path} is damaged: {error.strerror}." if error.strerror else f"{error}.") from error
 
 
-def _columns(path: Path, count: int, names: Sequence[str] | None, shapes: Mapping[str, Any]) -> dict[str, np.ndarray | list[bytes]]:
-    """Columns of a file of so many frames, all or these: contents of image files, or arrays of their shapes. OSError, ValueError,
-    ArrowException."""
+def _columns(path: Path, count: int, names: Sequence[str] | None,
+             shapes: Mapping[str, Any]) -> dict[str, np.ndarray | list[bytes]]:
+    """Columns of a file of `count` frames: contents of image files, or arrays of their shapes.
+
+    names: which columns; None means all. OSError, ValueError, ArrowException.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -265,18 +274,22 @@ def _columns(path: Path, count: int, names: Sequence[str] | None, shapes: Mappin
         else:
             found[name] = _rows(column)
             if name in shapes and found[name].shape[1:] != shapes[name][0]:
-                raise ValueError(f"its column {name} has the shape {found[name].shape[1:]} instead of {shapes[name][0]}")
+                raise ValueError(f"its column {name} has the shape {found[name].shape[1:]} instead "
+                                 f"of {shapes[name][0]}")
     return found
 
 
 def _rows(column: Any) -> np.ndarray:
-    """A column of numbers, or of lists of them, as an array of rows: (N, 1) or (N, ...). ValueError for lists of unequal lengths, and
-    where something is missing."""
+    """A column of numbers, or of lists of them, as rows: (N, 1) or (N, ...).
+
+    ValueError for lists of unequal lengths, and where something is missing.
+    """
     import pyarrow as pa
 
     values, sizes = column.combine_chunks(), []
     while not values.null_count and (pa.types.is_fixed_size_list(values.type) or pa.types.is_list(values.type)):
-        lengths = {values.type.list_size} if pa.types.is_fixed_size_list(values.type) else set(values.value_lengths().to_pylist())
+        fixed = pa.types.is_fixed_size_list(values.type)
+        lengths = {values.type.list_size} if fixed else set(values.value_lengths().to_pylist())
         if len(lengths) > 1:
             raise ValueError("it has rows of unequal lengths")
         sizes += lengths
@@ -291,7 +304,8 @@ def _tasks(tasks: Mapping[str, int], pq: Any) -> bytes:
     """The table of tasks as pandas writes it: the words are its index."""
     import pyarrow as pa
 
-    table = pa.table({"task_index": pa.array(list(tasks.values()), pa.int64()), "task": pa.array(list(tasks), pa.string())})
+    table = pa.table({"task_index": pa.array(list(tasks.values()), pa.int64()),
+                      "task": pa.array(list(tasks), pa.string())})
     columns = [{"name": name, "field_name": name, "pandas_type": kind, "numpy_type": numpy, "metadata": None}
                for name, kind, numpy in (("task_index", "int64", "int64"), ("task", "unicode", "object"))]
     about = {"index_columns": ["task"], "columns": columns, "pandas_version": "2.2.0",

@@ -34,7 +34,7 @@ BOUNDS = {"depth": (0.0, 1.0), "video": (0, 255), "image": (0, 65535)}  # of an 
 
 
 class MinariFiles:
-    """Writes the episodes of a data set; fps is told beside them."""
+    """The format minari. fps: steps per second, which its metadata say."""
 
     packages = ("minari", "pyarrow")
     raw = True
@@ -43,32 +43,32 @@ class MinariFiles:
         self.folder, self.features, self.fps = folder.resolve(), dict(features), fps  # Minari takes whole paths
 
     def remove_from(self, number: int) -> None:
-        """Remove what an interrupted command may have written of the files from this number on."""
         kept = sum(len(read_starts(self.folder / starts_file(each))) for each in range(number))
         for path in (self.folder / DATA).glob("*/"):
             if path.name.isdigit() and int(path.name) >= kept:
                 shutil.rmtree(path)
 
-    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int, tasks: Mapping[str, int]) -> list[Path]:
-        """Write some episodes; the paths of their files in the folder. OSError."""
+    def add(self, number: int, episodes: Sequence[Recorded], first_episode: int, first_frame: int,
+            tasks: Mapping[str, int]) -> list[Path]:
         from minari.data_collector import EpisodeBuffer
 
         storage = self._storage()
-        storage.update_metadata = lambda values: None  # which Minari writes over, episode by episode; it is written with `of_all`
+        # Minari would write the metadata for every episode; `of_all` writes it.
+        storage.update_metadata = lambda values: None
         for index, episode in enumerate(episodes, first_episode):
             columns = episode.columns
             done = np.asarray(columns[DONE], bool).reshape(-1)
+            success = np.asarray(columns[SUCCESS], bool).reshape(-1)
             storage.update_episodes([EpisodeBuffer(
                 id=index, seed=episode.start["seed"], observations=self._observations(columns), actions=columns[ACTION],
-                rewards=np.asarray(columns[REWARD], np.float64).reshape(-1), terminations=done & (not episode.truncated),
-                truncations=done & episode.truncated,
-                infos={"success": [False, *np.asarray(columns[SUCCESS], bool).reshape(-1).tolist()]})])
+                rewards=np.asarray(columns[REWARD], np.float64).reshape(-1),
+                terminations=done & (not episode.truncated), truncations=done & episode.truncated,
+                infos={"success": [False, *success.tolist()]})])
             storage.update_episode_metadata([{"task": episode.task, "success": episode.success}], [index])
         folders = (self.folder / DATA / str(index) for index in range(first_episode, first_episode + len(episodes)))
         return [file.relative_to(self.folder) for folder in folders for file in sorted(folder.iterdir())]
 
     def of_all(self, files: int, episodes: int, frames: int, tasks: Mapping[str, int]) -> dict[Path, bytes]:
-        """The file that is of all episodes; with it the data set can be loaded. OSError."""
         storage = self._storage()
         path = self.folder / DATA / METADATA
         known = read_json(path)
@@ -77,7 +77,8 @@ class MinariFiles:
 
     def _observations(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """What was seen, by the names that the environment has."""
-        seen = {feature.of[0]: np.asarray(columns[name]) for name, feature in self.features.items() if feature.of and name != STATE}
+        seen = {feature.of[0]: np.asarray(columns[name]) for name, feature in self.features.items() if feature.of
+                and name != STATE}
         vectors = numbers_of(self.features[STATE]) if STATE in self.features else {}
         return seen | {key: np.asarray(columns[STATE])[:, where] for key, where in vectors.items()}
 
@@ -93,11 +94,12 @@ class MinariFiles:
             (path / METADATA).unlink(missing_ok=True)
         path.mkdir(parents=True, exist_ok=True)
         action = self.features[ACTION]
-        storage = MinariStorage.new(path, self._space(), gymnasium.spaces.Box(-1.0, 1.0, action.shape, np.float32), data_format="parquet",
-                                    jpeg_encoding=False)
+        storage = MinariStorage.new(path, self._space(), gymnasium.spaces.Box(-1.0, 1.0, action.shape, np.float32),
+                                    data_format="parquet", jpeg_encoding=False)
         name = re.sub(r"[^-\w]", "_", self.folder.name)
-        storage.update_metadata({"dataset_id": name if re.search(r"-v\d+$", name) else f"{name}-v0", "minari_version": __version__,
-                                 "action_names": list(action.names), "steps_per_s": self.fps})
+        storage.update_metadata({"dataset_id": name if re.search(r"-v\d+$", name) else f"{name}-v0",
+                                 "minari_version": __version__, "action_names": list(action.names),
+                                 "steps_per_s": self.fps})
         return storage
 
     def _space(self) -> gymnasium.spaces.Dict:
@@ -111,12 +113,10 @@ class MinariFiles:
 
     @classmethod
     def described(cls, folder: Path) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
-        """Shape of each column, and what its numbers are called. UserError for a damaged folder."""
         return {name: (feature.shape, feature.names or ()) for name, feature in _features(_read(folder)).items()}
 
     @classmethod
     def read(cls, folder: Path, number: int, columns: Sequence[str] | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """The columns of each episode of one number, all or these. UserError for a damaged file."""
         lengths = {start["episode_index"]: start["steps"] for start in read_starts(folder / starts_file(number))}
         storage = _read(folder)
         features = _features(storage)
@@ -142,19 +142,20 @@ def _columns(episode: Mapping[str, Any], features: Mapping[str, Feature]) -> dic
     found = {name: np.concatenate([seen[key] for key in feature.of], 1) if name == STATE else seen[feature.of[0]]
              for name, feature in features.items() if feature.of}
     ends = np.asarray(episode["terminations"]) | np.asarray(episode["truncations"])
-    return found | {ACTION: np.asarray(episode["actions"]), REWARD: np.asarray(episode["rewards"])[:, None], DONE: ends[:, None],
-                    SUCCESS: np.asarray(episode["infos"]["success"])[1:, None]}
+    return found | {ACTION: np.asarray(episode["actions"]), REWARD: np.asarray(episode["rewards"])[:, None],
+                    DONE: ends[:, None], SUCCESS: np.asarray(episode["infos"]["success"])[1:, None]}
 
 
 def _read(folder: Path) -> MinariStorage:
-    """A data set whose metadata are ours: those that name an environment would have it imported. UserError."""
+    """A data set with our metadata: those that name an environment would have it imported. UserError."""
     from minari.dataset.minari_storage import MinariStorage
 
     path = folder / DATA / METADATA
     try:
         about = read_json(path)
-        if about.keys() & {"env_spec"} or about["data_format"] != "parquet" or about["jpeg_encoding"] is not False or not all(
-                isinstance(about[key], str) for key in ("observation_space", "action_space")):
+        spaces = about["observation_space"], about["action_space"]
+        if "env_spec" in about or not all(isinstance(space, str) for space in spaces) or (
+                about["data_format"], about["jpeg_encoding"]) != ("parquet", False):
             raise ValueError
         return MinariStorage.read(folder.resolve() / DATA)
     except Exception as error:  # of many kinds, as its spaces are made from text
@@ -166,4 +167,5 @@ def _features(storage: MinariStorage) -> dict[str, Feature]:
     try:
         return features_of(storage.observation_space, tuple(map(str, names)))
     except (TypeError, AttributeError) as error:
-        raise UserError(f"{storage.data_path / METADATA} is damaged or missing: repeat the command that recorded it.") from error
+        raise UserError(f"{storage.data_path / METADATA} is damaged or missing: repeat the command that "
+                        "recorded it.") from error

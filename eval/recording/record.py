@@ -8,16 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from eval.intervals import wilson
 from eval.processes import ProcessDied, share_out
+from eval.recording import skill_episodes
 from eval.recording.features import Feature
-from eval.recording.folder import Folder, Full, size_of
-from eval.recording.formats import files_of
+from eval.recording.folder import Folder, Full, files_of, size_of
 from eval.recording.scenario_episodes import ScenarioJob, record_scenario
-from eval.recording.skill_episodes import BEGAN_SOLVED, STEPS_PER_S, SkillJob, features_of_skill, frames_per_s, record_skill
+from eval.recording.skill_episodes import BEGAN_SOLVED, STEPS_PER_S, SkillJob
 from eval.recording.tape import Recorded
 from rearrange.home.errors import UserError
 from rearrange.home.settings.composed_config import Settings
@@ -33,7 +32,8 @@ class Enough(Exception):
 
 
 def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[str, Any], Settings], Prepared]) -> int:
-    """Record what the settings say; the exit status. prepare: makes the job of a skill, which the command line knows how to."""
+    """Record what the settings say; the exit status. prepare: makes the job of a skill, which the command line can
+    do."""
     if plain["out"] is None:
         raise UserError("where to? For example: rearrange record skill=pick out=pick_demonstrations.")
     of_format = files_of(plain["format"])
@@ -50,9 +50,12 @@ def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[st
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is recorded. work: the generator function that does `job` for some attempts, in another process. about: what replaying needs.
-    lines: for people, before it begins. listed: episodes of a file, 0 without one. policy: the files of policies, by which a
-    recording that goes on knows them."""
+    """What is recorded.
+
+    work: the generator function that does `job` for some attempts, in another process. about: what replaying needs.
+    lines: for people, before it begins. listed: episodes of a file, 0 without one. policy: the files of policies, by
+    which a recording that goes on knows them.
+    """
 
     name: str
     job: Any
@@ -71,27 +74,28 @@ def scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
 
     agent, checkpoint = plain["agent"], None
     if agent == "zero" or ":" in agent:
-        raise UserError(f"agent={agent} is for skill=; a scenario is recorded with agent=expert, pretrained, newest, random, or the path of a "
-                        "policy for all of it.")
+        raise UserError(f"agent={agent} is for skill=; a scenario is recorded with agent=expert, pretrained, newest, "
+                        "random, or the path of a policy for all of it.")
     if agent not in ("expert", "pretrained", "random", "newest"):
         agent, checkpoint = "monolithic", agent
-    of_eval = plain | {"agent": {"newest": "tp_srl"}.get(agent, agent), "checkpoint": checkpoint, "substitute": False, "subtasks": False, "network": None,
-                       "remote": {}, "video_speed": 1, "handoffs": False}
-    hab = command.make_job(of_eval, SimpleNamespace(settings=settings, videos=None))
+    hab = command.watched_job(plain, settings, agent, checkpoint)
     size = plain["image_size"]
-    job = ScenarioJob(hab, 128 if size is None else size, tuple(plain["sim"].get("observations") or ()), plain["sim"].get("camera_size") or 128)
+    job = ScenarioJob(hab, 128 if size is None else size, tuple(plain["sim"].get("observations") or ()),
+                      plain["sim"].get("camera_size") or 128)
     env = job.make()
     about = {"scenario": plain["hab"], "env": dict(hab.env)}
     from eval.policy_choice import table
 
     lines = table(source.choice for source in hab.skills.values() if source.choice)
-    return Prepared(name=hab.scenario.name, job=job, work=record_scenario, features=env.features(), fps=STEPS_PER_S, about=about, lines=lines,
-                    listed=env.listed, policy={skill: source.checkpoint for skill, source in hab.skills.items() if source.checkpoint})
+    return Prepared(name=hab.scenario.name, job=job, work=record_scenario, features=env.features(), fps=STEPS_PER_S,
+                    about=about, lines=lines, listed=env.listed,
+                    policy={skill: source.checkpoint for skill, source in hab.skills.items() if source.checkpoint})
 
 
 def prepared_skill(job: SkillJob, env: Any, lines: list[str]) -> Prepared:
     """The job of a skill. env: one of its environments."""
-    return Prepared(name=job.skill, job=job, work=record_skill, features=features_of_skill(env), fps=frames_per_s(env),
+    return Prepared(name=job.skill, job=job, work=skill_episodes.record_skill,
+                    features=skill_episodes.features_of_skill(env), fps=skill_episodes.frames_per_s(env),
                     about={"skill": job.skill, "env": job.env}, lines=lines, listed=env.listed, policy=job.checkpoint)
 
 
@@ -101,7 +105,8 @@ def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
     wanted, only = plain["episodes"], plain["successes_only"]
     order = _Order(folder, wanted, only)
     if folder.kept:
-        print(f"{folder.path} has {folder.kept:,} of {wanted:,} episodes" + ("; goes on" if folder.kept < wanted else ": nothing is left to do"))
+        print(f"{folder.path} has {folder.kept:,} of "
+              f"{wanted:,} episodes" + ("; goes on" if folder.kept < wanted else ": nothing is left to do"))
     print(f"record {folder.path}   {made.name}   agent {plain['agent']}   format {plain['format']}")
     for line in made.lines:
         print(line)
@@ -136,7 +141,8 @@ def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
     if failed:
         print(f"rearrange record: {_sentence(failed, folder)}", file=sys.stderr)
     if stopped or failed:
-        why = "interrupted; the same command goes on" if isinstance(stopped, KeyboardInterrupt) else "the same command goes on"
+        why = "the same command goes on"
+        why = f"interrupted; {why}" if isinstance(stopped, KeyboardInterrupt) else why
     _say(folder, made, wanted, why)
     if stopped:
         raise stopped
@@ -150,12 +156,12 @@ def spoken_size(size: float) -> str:
 
 def _sentence(error: Exception, folder: Folder) -> str:
     if isinstance(error, OSError):
-        return f"{error.filename or folder.path} cannot be written: {error.strerror or printable(error)}. Make room, and repeat the command."
+        why = error.strerror or printable(error)
+        return f"{error.filename or folder.path} cannot be written: {why}. Make room, and repeat the command."
     return str(error)
 
 
 def _keep(order: _Order, folder: Folder) -> None:
-    """Write all that is finished."""
     try:
         order.rest()
     except (Full, Enough):
@@ -203,11 +209,12 @@ class _Order:
 
 
 def _say(folder: Folder, made: Prepared, wanted: int, why: str | None) -> None:
-    """The figures at the end."""
+    """Print the figures at the end."""
     tried = [attempt for attempt in folder.attempts if attempt.steps]
     size = size_of(folder.path)
-    print(f"{folder.path}   {folder.written:,} of {wanted:,} episodes   {folder.frames:,} frames ({folder.frames / made.fps / 3600:.2f} h)   "
-          f"{spoken_size(size)}" + (f" ({size / folder.frames / 1e3:.1f} kB a frame)" if folder.frames else ""))
+    print(f"{folder.path}   {folder.written:,} of {wanted:,} episodes   {folder.frames:,} frames "
+          f"({folder.frames / made.fps / 3600:.2f} "
+          f"h)   {spoken_size(size)}" + (f" ({size / folder.frames / 1e3:.1f} kB a frame)" if folder.frames else ""))
     if tried:
         wins = sum(attempt.success for attempt in tried)
         low, high = wilson(wins, len(tried))

@@ -1,4 +1,4 @@
-"""Whether recorded actions do again what they did: an episode is begun as it was, and its actions are carried out."""
+"""Check that recorded actions do again what they did: begin an episode as it was, and carry its actions out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import gymnasium
 import numpy as np
 
 from eval.processes import share_out
-from eval.recording.features import ACTION, STATE, features_of, from_image_file, names_of_action, rounded_depth, state_of
+from eval.recording import features as columns_of
+from eval.recording.features import ACTION, STATE, rounded_depth
 from eval.recording.folder import STATE as STATE_FILE
-from eval.recording.folder import read_starts, read_state, starts, starts_file
-from eval.recording.formats import files_of
+from eval.recording.folder import files_of, read_starts, read_state, starts, starts_file
 from eval.recording.tape import episode_from
 from rearrange.home.errors import UserError
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """How one episode went again. frame: the first that was not as recorded, and `column` of it; None where all were."""
+    """How one episode went again. frame, column: the first difference to the recording; None without one."""
 
     episode: int
     frames: int
@@ -79,12 +79,14 @@ def environment(about: Mapping[str, Any]) -> gymnasium.Env:
     from planner.scenarios import make_scenario
     from rearrange.env.home_env import HomeSettings
 
-    return ScenarioEnv(make_scenario(about["scenario"], "hab"), HomeSettings(depth_size=0, **{**about["env"], "observations": None}))
+    return ScenarioEnv(make_scenario(about["scenario"], "hab"),
+                       HomeSettings(depth_size=0, **{**about["env"], "observations": None}))
 
 
 def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np.ndarray | list[bytes]]) -> Replayed:
     """One episode. start: as `starts` has it. columns: its recorded frames."""
-    features = {name: feature for name, feature in features_of(env.observation_space, names_of_action(env.action_parts)).items()
+    features = {name: feature for name, feature
+                in columns_of.features_of(env.observation_space, columns_of.names_of_action(env.action_parts)).items()
                 if feature.kind != "video" and name in columns}
     try:
         seed, episode = int(start["seed"]), episode_from(start["episode"])
@@ -98,7 +100,8 @@ def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np
                 return Replayed(start["episode_index"], len(actions), frame, name, off)
         observation, reward, terminated, truncated, info = env.step(action)
         done = terminated or truncated
-        for name, value in (("next.reward", np.float32(reward)), ("next.done", done), ("next.success", bool(info["success"]))):
+        for name, value in (("next.reward", np.float32(reward)), ("next.done", done),
+                            ("next.success", bool(info["success"]))):
             if off := abs(float(np.ravel(columns[name][frame])[0]) - float(value)):
                 return Replayed(start["episode_index"], len(actions), frame, name, off)
     return Replayed(start["episode_index"], len(actions))
@@ -107,8 +110,8 @@ def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np
 def _difference(feature: Any, name: str, observation: Mapping[str, Any], recorded: Any) -> float:
     """The largest difference between what is seen and what was recorded."""
     if isinstance(recorded, bytes):
-        recorded = from_image_file(recorded)
-    seen = state_of(feature, observation) if name == STATE else observation[feature.of[0]]
+        recorded = columns_of.from_image_file(recorded)
+    seen = columns_of.state_of(feature, observation) if name == STATE else observation[feature.of[0]]
     if feature.kind == "depth":
         seen, recorded = rounded_depth(seen), rounded_depth(recorded)
     return float(np.abs(np.asarray(seen, np.float64) - np.asarray(recorded, np.float64)).max(initial=0.0))
@@ -120,6 +123,7 @@ def said(results: list[Replayed], folder: Path) -> list[str]:
     frames = sum(result.frames for result in results)
     if not results:
         return [f"{folder} has no episode yet."]
-    lines = [f"{folder}: {len(results) - len(off):,} of {len(results):,} episodes went again as recorded, state by state ({frames:,} frames)"]
-    return lines + [f"episode {result.episode}: {result.column} is off by {result.difference:.3g} from frame {result.frame} on"
-                    for result in off[:5]]
+    lines = [f"{folder}: {len(results) - len(off):,} of {len(results):,} episodes went again as recorded, state by "
+             f"state ({frames:,} frames)"]
+    return lines + [f"episode {result.episode}: {result.column} is off by {result.difference:.3g} from frame "
+                    f"{result.frame} on" for result in off[:5]]

@@ -10,9 +10,11 @@ import gymnasium
 import numpy as np
 
 from eval.agents import make_agent
-from eval.evaluate import SEED_STRIDE, kept_environments
+from eval.evaluate import kept_environments
 from eval.recording.features import Feature, features_of, names_of_action
 from eval.recording.tape import Recorded, Tape, plain
+from eval.slots import SEED_STRIDE, episode_seed, failure_of, run_slots
+from eval.task_from_settings import make_env
 from rearrange.home.errors import UserError
 
 STEPS_PER_S = 30
@@ -21,8 +23,10 @@ NOT_STARTED, BEGAN_SOLVED = "not started", "began solved"  # why attempts have n
 
 @dataclass(frozen=True)
 class SkillJob:
-    """What is recorded. env: settings of its make_env. agent, checkpoint, network: as eval.evaluate.Job has them. raw: images stay
-    arrays."""
+    """What is recorded. env: settings of its make_env. agent, checkpoint, network: as in `eval.evaluate.Job`.
+
+    raw: images stay arrays.
+    """
 
     skill: str
     env: dict[str, Any]
@@ -35,8 +39,6 @@ class SkillJob:
 
     def make(self) -> gymnasium.Env:
         """One environment."""
-        from eval.task_from_settings import make_env
-
         return make_env(self.skill, **self.env)
 
 
@@ -51,7 +53,7 @@ def frames_per_s(env: gymnasium.Env) -> float:
 
 
 def task_in_words(env: gymnasium.Env, info: dict[str, Any]) -> str:
-    """What the episode that has just begun asks for: in the environment's words where it has some, else its name and things."""
+    """The task of the episode that has just begun: the environment's instruction, else its name and things."""
     said = info.get("instruction")
     if said:
         return str(said)
@@ -59,53 +61,37 @@ def task_in_words(env: gymnasium.Env, info: dict[str, Any]) -> str:
 
     things = [f"the {spoken_name(env.sim, index)}" for index in env.episode.targets]
     several = ", ".join(things[:-1]) + " and " + things[-1] if len(things) > 1 else "".join(things)
-    return f"{env.config.name.replace('_', ' ')}: bring {several} where {'they belong' if len(things) > 1 else 'it belongs'}"
-
-
-def seed_of(job_seed: int, attempt: int) -> int:
-    """The seed of an episode, as an evaluation has it."""
-    return int(np.random.SeedSequence([job_seed, attempt]).generate_state(1)[0])
+    where = "where they belong" if len(things) > 1 else "where it belongs"
+    return f"{env.config.name.replace('_', ' ')}: bring {several} {where}"
 
 
 def record_skill(job: SkillJob, attempts: Sequence[int]) -> Iterator[Recorded]:
-    """These attempts, in this process, as they end. A slot whose episode is over takes the next one."""
+    """These attempts, in this process, as they end."""
     import torch
 
-    from eval.task_from_settings import make_env
     from trainer.checkpoint import load_checkpoint
 
     torch.set_num_threads(1)
-    envs = kept_environments(job.skill, job.env, make_env)
-    agent = make_agent(job.agent, load_checkpoint(job.checkpoint) if job.checkpoint else None, envs, job.deterministic, job.network)
-    waiting = iter(attempts)
+    envs = kept_environments(job.skill, job.env)
+    checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
+    agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network)
     slots = [_Slot(number, env, agent, job) for number, env in enumerate(envs[:len(attempts)])]
-    try:
-        for slot in slots:
-            yield from slot.next(waiting)
-        while any(slot.attempt is not None for slot in slots):
-            actions = agent.act({slot.number: slot.observation for slot in slots if slot.attempt is not None})
-            for slot in slots:
-                if slot.attempt is not None and (result := slot.step(actions[slot.number])):
-                    yield result
-                    yield from slot.next(waiting)
-    finally:
-        for slot in slots:
-            slot.close()
+    return run_slots(slots, agent, attempts)
 
 
 class _Slot:
     """One environment and the episode that runs in it."""
 
     def __init__(self, number: int, env: Any, agent: Any, job: SkillJob) -> None:
-        self.number, self.attempt, self.observation = number, None, None
+        self.number, self.index, self.observation = number, None, None
         self._env, self._agent, self._job = env, agent, job
         self._features, self._fps = features_of_skill(env), frames_per_s(env)
         self._tape: Tape | None = None
 
     def next(self, waiting: Iterator[int]) -> Iterator[Recorded]:
-        """Begin the next episode that can be begun, and in which something is left to do; yields the others."""
-        while (attempt := next(waiting, None)) is not None:
-            why, seed = NOT_STARTED, seed_of(self._job.seed, attempt)
+        """Begin the next episode that can be begun and is not solved already; yield those before it."""
+        for attempt in waiting:
+            why, seed = NOT_STARTED, episode_seed(self._job.seed, attempt)
             episode = self._env.numbered_episode(attempt + SEED_STRIDE * self._job.seed)
             try:
                 self.observation, info = self._env.reset(seed=seed, options={"episode": episode})
@@ -114,14 +100,14 @@ class _Slot:
                     raise
             else:
                 if not self._env.begins_solved:
-                    self.attempt, self._task = attempt, task_in_words(self._env, info)
+                    self.index, self._task = attempt, task_in_words(self._env, info)
                     self._start = {"seed": seed, "episode": plain(self._env.episode)}
                     self._agent.begin(self.number, seed)
                     self._tape = Tape(self._features, self._fps, self._job.raw)
                     return
                 why = BEGAN_SOLVED
             yield Recorded(attempt, {}, "", False, why, 0, 0.0)
-        self.attempt = None
+        self.index = None
         self._agent.end(self.number)
 
     def step(self, action: np.ndarray) -> Recorded | None:
@@ -134,9 +120,9 @@ class _Slot:
         if not over:
             return None
         metrics = info["metrics"]
-        failure = next((name.removeprefix("failure/") for name, value in metrics.items() if name.startswith("failure/") and value), None)
         tape, self._tape = self._tape, None
-        return tape.recorded(self.attempt, self._start, self._task, bool(metrics["success"]), failure, self.observation)
+        return tape.recorded(self.index, self._start, self._task, bool(metrics["success"]), failure_of(metrics),
+                             self.observation)
 
     def close(self) -> None:
         """Give up what runs."""

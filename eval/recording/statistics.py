@@ -1,4 +1,4 @@
-"""Statistics of columns as LeRobot's normalisation reads them: of each number of a vector, and of each channel of an image."""
+"""Statistics of columns for LeRobot's normalisation: of each number of a vector, of each channel of an image."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ Stats = dict[str, np.ndarray]
 def of_rows(rows: np.ndarray) -> Stats:
     """Of rows (N, numbers), or of numbers (N,): arrays of as many numbers, and the count, (1,)."""
     values = np.asarray(rows, np.float64).reshape(len(rows), -1) if rows.ndim < 2 else np.asarray(rows, np.float64)
-    found = {"min": values.min(0), "max": values.max(0), "mean": values.mean(0), "std": values.std(0), "count": np.array([len(values)])}
+    found = {"min": values.min(0), "max": values.max(0), "mean": values.mean(0), "std": values.std(0),
+             "count": np.array([len(values)])}
     quantiles = np.quantile(values, list(QUANTILES.values()), axis=0)
     return found | dict(zip(QUANTILES, quantiles, strict=True))
 
 
 class Pixels:
-    """A sample of the pixels of one episode's images, in the numbers that a reader of the data set gets: colours from 0 to 1."""
+    """A sample of the pixels of an episode's images, as a reader of the data set gets them: colours from 0 to 1."""
 
     def __init__(self) -> None:
         self._sample: list[np.ndarray] = []
@@ -51,6 +52,7 @@ def together(several: Sequence[Mapping[str, np.ndarray]]) -> Stats:
 
     center = mean([part["mean"] for part in several])
     square = mean([part["std"] ** 2 + (part["mean"] - center) ** 2 for part in several])
-    found = {"min": np.min([part["min"] for part in several], axis=0), "max": np.max([part["max"] for part in several], axis=0),
-             "mean": center, "std": np.sqrt(square), "count": np.array([int(counts.sum())])}
+    found = {"min": np.min([part["min"] for part in several], axis=0),
+             "max": np.max([part["max"] for part in several], axis=0), "mean": center, "std": np.sqrt(square),
+             "count": np.array([int(counts.sum())])}
     return found | {name: mean([part[name] for part in several]) for name in QUANTILES}

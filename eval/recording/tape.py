@@ -17,7 +17,7 @@ from rearrange.home.apartments.episodes import Episode, Handoff, Marker
 
 @dataclass(frozen=True)
 class Recorded:
-    """An episode. columns: a row for every frame, or the content of an image file. streams: H.264. pixels: statistics of images."""
+    """An episode. columns: a row, or an image file's content, for every frame. streams: H.264. pixels: statistics."""
 
     attempt: int
     start: dict[str, Any]  # how it begins again: the episode, exactly, and the seed
@@ -34,26 +34,30 @@ class Recorded:
     @property
     def size(self) -> int:
         """Bytes that it takes at most."""
-        rows = sum(sum(map(len, column)) if isinstance(column, list) else column.nbytes for column in self.columns.values())
+        rows = sum(sum(map(len, column)) if isinstance(column, list) else column.nbytes
+                   for column in self.columns.values())
         return rows + sum(map(len, self.streams.values()))
 
 
 class Tape:
     """Takes the frames of an episode; images are encoded as they come, so that a long one fits into memory.
 
-    raw: images stay arrays instead, and of what is seen there is one more than of actions: what the last one led to.
+    raw: images stay arrays instead, and there is one more observation than actions: what the last action led to.
     """
 
     def __init__(self, features: Mapping[str, Feature], fps: float, raw: bool = False) -> None:
         self._features, self._raw = features, raw
-        self._rows: dict[str, list[Any]] = {name: [] for name, feature in features.items() if raw or feature.kind != "video"}
-        self._streams = {} if raw else {name: Stream(feature.shape, fps) for name, feature in features.items() if feature.kind == "video"}
-        self._pixels = {} if raw else {name: Pixels() for name, feature in features.items() if feature.kind in ("video", "depth", "image")}
+        self._rows: dict[str,
+                         list[Any]] = {name: [] for name, feature in features.items() if raw or feature.kind != "video"}
+        self._streams = {} if raw else {name: Stream(feature.shape, fps)
+                                        for name, feature in features.items() if feature.kind == "video"}
+        self._pixels = {} if raw else {name: Pixels() for name, feature in features.items()
+                                       if feature.kind in ("video", "depth", "image")}
         self._reward, self._truncated = 0.0, False
 
-    def frame(self, observation: Mapping[str, Any], action: np.ndarray, reward: float, terminated: bool, truncated: bool,
-              success: bool) -> None:
-        """What was seen, what was done, and what came of it."""
+    def frame(self, observation: Mapping[str, Any], action: np.ndarray, reward: float, terminated: bool,
+              truncated: bool, success: bool) -> None:
+        """One frame: what was seen, what was done, and what came of it."""
         for name, feature in self._features.items():
             if not feature.of:
                 continue
@@ -77,8 +81,16 @@ class Tape:
 
     def recorded(self, attempt: int, start: dict[str, Any], task: str, success: bool, failure: str | None,
                  last: Mapping[str, Any]) -> Recorded:
-        """The episode, which is over. last: what is seen then, which is kept where images are arrays. OSError if a video could not be
-        encoded."""
+        """The episode, which is over. OSError if a video could not be encoded.
+
+        Args:
+            attempt: its number.
+            start: how it begins again.
+            task: in words.
+            success: of the episode.
+            failure: why it failed; None where it did not.
+            last: what is seen at the end, which is kept where images are arrays.
+        """
         if self._raw:
             for name, feature in self._features.items():
                 if feature.of:
@@ -86,9 +98,10 @@ class Tape:
         columns = {name: rows if self._features[name].kind in ("depth", "image") and not self._raw
                    else np.array(rows, self._features[name].dtype) for name, rows in self._rows.items()}
         streams = {name: stream.content() for name, stream in self._streams.items()}
-        pixels = {name: of.stats(1 / 255 if self._features[name].dtype == "uint8" else 1.0) for name, of in self._pixels.items()}
-        return Recorded(attempt, start, task, success, failure, len(self._rows[ACTION]), self._reward, self._truncated, columns, streams,
-                        pixels)
+        pixels = {name: of.stats(1 / 255 if self._features[name].dtype == "uint8" else 1.0)
+                  for name, of in self._pixels.items()}
+        return Recorded(attempt, start, task, success, failure, len(self._rows[ACTION]), self._reward, self._truncated,
+                        columns, streams, pixels)
 
     def close(self) -> None:
         """Give it up."""
@@ -107,9 +120,11 @@ def episode_from(values: Mapping[str, Any]) -> Episode:
         return {int(key): make(value) for key, value in of.items()}
 
     start, handoff = values["robot_start"], values["handoff"]
-    return Episode(**{**values, "objects": tuple(values["objects"]), "start_poses": tuple(map(tuple, values["start_poses"])),
-                      "targets": by_index(values["targets"], tuple), "labels": by_index(values["labels"], str),
-                      "target_receptacles": tuple(values["target_receptacles"]), "goal_receptacles": tuple(values["goal_receptacles"]),
-                      "markers": tuple(Marker(**{**marker, "offset": tuple(marker["offset"])}) for marker in values["markers"]),
-                      "robot_start": None if start is None else tuple(start), "handoff": None if handoff is None else Handoff(**handoff),
-                      "object_paths": tuple(values["object_paths"])})
+    return Episode(**{
+        **values, "objects": tuple(values["objects"]), "start_poses": tuple(map(tuple, values["start_poses"])),
+        "targets": by_index(values["targets"], tuple), "labels": by_index(values["labels"], str),
+        "target_receptacles": tuple(values["target_receptacles"]),
+        "goal_receptacles": tuple(values["goal_receptacles"]),
+        "markers": tuple(Marker(**{**marker, "offset": tuple(marker["offset"])}) for marker in values["markers"]),
+        "robot_start": None if start is None else tuple(start),
+        "handoff": None if handoff is None else Handoff(**handoff), "object_paths": tuple(values["object_paths"])})

@@ -24,10 +24,10 @@ class Stream:
         height, width, _ = shape
         self._out = tempfile.TemporaryFile()
         self._encoder = subprocess.Popen(
-            [_ffmpeg(), "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}", "-i", "-",
-             "-c:v", "libx264", "-preset", "veryfast", "-threads", "1", "-crf", str(QUALITY), "-g", str(KEY_EVERY), "-bf", "0",
-             "-pix_fmt", pixels_of(shape), "-f", "h264", "-"],
-            stdin=subprocess.PIPE, stdout=self._out, stderr=subprocess.PIPE, start_new_session=True)  # Ctrl-C is ours to hear
+            [_ffmpeg(), "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r",
+             f"{fps:g}", "-i", "-", "-c:v", "libx264", "-preset", "veryfast", "-threads", "1", "-crf", str(QUALITY),
+             "-g", str(KEY_EVERY), "-bf", "0", "-pix_fmt", pixels_of(shape), "-f", "h264", "-"], stdin=subprocess.PIPE,
+            stdout=self._out, stderr=subprocess.PIPE, start_new_session=True)  # Ctrl-C is ours to hear
 
     def add(self, frame: np.ndarray) -> None:
         """One more frame, uint8."""
@@ -54,24 +54,25 @@ class Stream:
 
 
 def write_mp4(path: Path, streams: Sequence[bytes], fps: float) -> None:
-    """Streams of one size, one after another, as an mp4 file with a frame every 1 / fps seconds. OSError if that fails."""
+    """Join streams of one size into an mp4 file with a frame every 1 / fps seconds. OSError if that fails."""
     when = f"setts=ts=N/({fps:g}*TB):duration=1/({fps:g}*TB)"  # to the last digit: LeRobot allows 0.1 ms
-    done = subprocess.run(
-        [_ffmpeg(), "-loglevel", "error", "-y", "-f", "h264", "-framerate", f"{fps:g}", "-i", "-", "-c", "copy", "-bsf:v", when,
-         "-video_track_timescale", f"{fps * 512:g}", "-f", "mp4", _named(path)],
-        input=b"".join(streams), capture_output=True, start_new_session=True)
+    done = subprocess.run([_ffmpeg(), "-loglevel", "error", "-y", "-f", "h264", "-framerate", f"{fps:g}", "-i", "-",
+                           "-c", "copy", "-bsf:v", when, "-video_track_timescale", f"{fps * 512:g}", "-f", "mp4",
+                           _named(path)], input=b"".join(streams), capture_output=True, start_new_session=True)
     if done.returncode:
         raise OSError(f"{path} cannot be written: {_said(done.stderr)}")
 
 
 def read_mp4(path: Path, shape: tuple[int, int, int], count: int) -> np.ndarray:
-    """The frames of an mp4 file, (count, height, width, 3) uint8. OSError for one that is damaged, or has other frames than that: no
-    more of them than one too many is decoded, and nothing but the file is opened, whatever it names."""
+    """The frames of an mp4 file, (count, height, width, 3) uint8. OSError for a damaged one, or one of other frames.
+
+    No more than one frame too many is decoded, and nothing but the file is opened, whatever it names.
+    """
     open_regular(path).close()
-    done = subprocess.run([_ffmpeg(), "-loglevel", "error", "-xerror", "-threads", "1", "-protocol_whitelist", "file", "-f", "mp4",
-                           "-i", _named(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-fps_mode", "passthrough", "-frames:v", str(count + 1),
-                           "-fs", str((count + 1) * math.prod(shape)), "-"], stdin=subprocess.DEVNULL, capture_output=True,
-                          start_new_session=True)
+    done = subprocess.run([_ffmpeg(), "-loglevel", "error", "-xerror", "-threads", "1", "-protocol_whitelist", "file",
+                           "-f", "mp4", "-i", _named(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-fps_mode",
+                           "passthrough", "-frames:v", str(count + 1), "-fs", str((count + 1) * math.prod(shape)), "-"],
+                          stdin=subprocess.DEVNULL, capture_output=True, start_new_session=True)
     if done.returncode:
         raise OSError(f"{path} is damaged: {_said(done.stderr)}")
     frames, rest = divmod(len(done.stdout), math.prod(shape))
@@ -92,7 +93,7 @@ def _named(path: Path) -> str:
 
 
 def _said(text: bytes) -> str:
-    """What ffmpeg says is wrong, in a line."""
+    """The complaint of ffmpeg in one line."""
     return printable(text.decode(errors="replace").strip()).rstrip(".") or "it says nothing"
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from eval import policy_choice
-from eval.evaluate import SEED_STRIDE, cut_short, headline
+from eval.evaluate import cut_short, headline
 from eval.scenario import evaluate as hab
 from eval.scenario import figures as hab_figures
 from eval.scenario import substitution, subtasks, video
 from eval.scenario.skill_sources import AGENTS, SHARED, Source, shared_settings, sources, whole_task_source
 from eval.shared_episodes import refuse_together
+from eval.slots import SEED_STRIDE
 from eval.task_from_settings import load_listed, sim_settings
 from eval.video import default_speed
 from planner import monolithic as whole_task
@@ -24,6 +26,7 @@ from planner.scenarios import ScenarioConfig, make_scenario
 from rearrange.env.home_env import HomeSettings
 from rearrange.home.apartments.episodes import Episode, read_episodes, repeated_ids, write_episodes
 from rearrange.home.errors import UserError
+from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.remote import RemoteSettings
 
 if TYPE_CHECKING:
@@ -39,15 +42,16 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if plain["subtasks"]:
         refuse_together("subtasks=true")
     if plain["handoff_tries"] is not None and not plain["handoffs"]:
-        raise UserError(f"handoff_tries={plain['handoff_tries']} is for handoffs=true, which keeps the states that it counts: add that, or "
-                        "leave it out.")
+        raise UserError(f"handoff_tries={plain['handoff_tries']} is for handoffs=true, which keeps the states that it "
+                        "counts: add that, or leave it out.")
     job = make_job(plain, run)
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")
     for line in policy_choice.table(source.choice for source in job.skills.values() if source.choice):
         run.say(line)
     if job.episodes < plain["episodes"]:
-        run.say(f"{job.env['episodes']} has {job.episodes} episodes: each is run once, instead of episodes={plain['episodes']}")
+        run.say(f"{job.env['episodes']} has {job.episodes} episodes: each is run once, instead "
+                f"of episodes={plain['episodes']}")
     if (file := job.env.get("episodes")) is not None:
         for line in repeated_ids(file, read_episodes(file)):
             run.say(line)
@@ -95,8 +99,9 @@ def _write(run: Run, job: hab.Job, figures: dict[str, Any], results: Sequence[ha
 
 
 def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult], tries: int | None) -> None:
-    """The states in which skills began, an episode file for each skill: `handoffs/pick.json.gz`. Of the tries of a skill at the same
-    thing in an episode the first `tries`; None is all.
+    """Write an episode file for each skill with the states in which it began: `handoffs/pick.json.gz`.
+
+    tries: the first so many tries of a skill at the same thing in an episode; None means all.
     """
     found: dict[str, list[Episode]] = {}
     for result in results:
@@ -119,20 +124,22 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     agent = "tp_srl" if asked == "pretrained" else asked
     if agent not in AGENTS:
         of = "skill=navigate, in plans skills.navigate=pointnav" if agent == "pointnav" else "skill="
-        raise UserError(f"agent={agent} is for {of}; a scenario is done by agent=pretrained, {', '.join(AGENTS)}, and each of its "
-                        "skills can be chosen, as in skills.pick=expert.")
+        raise UserError(f"agent={agent} is for {of}; a scenario is done by agent=pretrained, {', '.join(AGENTS)}, and "
+                        "each of its skills can be chosen, as in skills.pick=expert.")
     if plain["checkpoint"] is not None and agent != "monolithic":
         word = plain["checkpoint"]
         instead = f"skills={word}" if word in policy_choice.WORDS else f"skills.pick={word}, or another skill's name"
-        raise UserError(f"checkpoint={word} is for skill= and agent=monolithic; for the skills of a scenario write {instead}.")
+        raise UserError(f"checkpoint={word} is for skill= and agent=monolithic; for the skills of a scenario "
+                        f"write {instead}.")
     scenario = make_scenario(plain["hab"], "hab")
     rules = Rules(**plain["planner"], navigate=agent != "tp_srl_nonav")
     typed = {word.split("=")[0].removeprefix("sim.") for word in run.settings.overrides if word.startswith("sim.")}
     if plain["substitute"] and agent not in ("tp_srl", "tp_srl_nonav"):
-        raise UserError(f"substitute=true puts experts in the place of learned skills, which agent={agent} does not have: take "
-                        "agent=tp_srl.")
+        raise UserError(f"substitute=true puts experts in the place of learned skills, which agent={agent} does not "
+                        "have: take agent=tp_srl.")
     if plain["subtasks"] and agent in ("monolithic", "tp_spa"):
-        raise UserError(f"subtasks=true evaluates the skills of a plan alone, which agent={agent} does not have: take agent=tp_srl.")
+        raise UserError(f"subtasks=true evaluates the skills of a plan alone, which agent={agent} does not have: "
+                        "take agent=tp_srl.")
     needed: list[str] = []
     if agent == "monolithic":
         found = _whole_task(scenario, plain)
@@ -144,10 +151,18 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     env = _homes(sim) | {"split": plain["split"]}
     env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
     # An episode of a file that is run twice is no second sample.
-    count = plain["episodes"] if env.get("episodes") is None else min(plain["episodes"], len(read_episodes(env["episodes"])))
+    count, file = plain["episodes"], env.get("episodes")
+    count = count if file is None else min(count, len(read_episodes(file)))
     return hab.Job(scenario, agent, env, found, rules, count, plain["seed"], plain["deterministic"],
-                   str(run.videos), default_speed(plain), plain["handoffs"],
-                   _protocol(run), tuple(needed))
+                   str(run.videos), default_speed(plain), plain["handoffs"], _protocol(run), tuple(needed))
+
+
+def watched_job(plain: dict[str, Any], settings: Settings, agent: str, checkpoint: str | None) -> hab.Job:
+    """The job of `rearrange record` and `rearrange view`, whose settings lack some of an evaluation's."""
+    usual = {"substitute": False, "subtasks": False, "network": None, "remote": {}, "video_speed": 1, "handoffs": False}
+    agent = "tp_srl" if agent == "newest" else agent
+    run = SimpleNamespace(settings=settings, videos=None)
+    return make_job(plain | usual | {"agent": agent, "checkpoint": checkpoint}, run)
 
 
 def _protocol(run: Run) -> str:
@@ -174,7 +189,7 @@ def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, So
 
 
 def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:
-    """The skills that plans need, or may need when they are made again. Raises UserError for an episode that cannot be solved or has no plan."""
+    """Skills that plans need, or may need when they are made again. UserError for an episode that has no plan."""
     env = ScenarioEnv(scenario, HomeSettings(plain["split"], 0, **_homes(plain["sim"])))
     needed: dict[str, None] = {}
     for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried

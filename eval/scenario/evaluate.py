@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval.agents import Agent, PolicyAgent, RandomAgent
-from eval.evaluate import SEED_STRIDE, run_chunks
+from eval.evaluate import run_chunks
 from eval.scenario.skill_sources import Source
+from eval.slots import SEED_STRIDE, episode_seed, kept
 from planner.execute import Executor, Record, Report, Request
 from planner.monolithic import NAME, WholeTask
 from planner.rules import Rules
@@ -99,15 +100,16 @@ class EpisodeResult:
 
 def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
              keep: Callable[[list[EpisodeResult]], None] | None = None) -> list[EpisodeResult]:
-    """Run all episodes of a job, ordered by index. `progress` is told (episodes done, successes so far), `keep` what is finished
-    when the rest cannot be."""
+    """Run all episodes of a job; the results by index. `progress` and `keep` as for `eval.evaluate.evaluate`."""
     chunks = [list(range(a, min(a + CHUNK, job.episodes))) for a in range(0, job.episodes, CHUNK)]
     return run_chunks(run_chunk, job, chunks, workers, progress, keep)
 
 
 def run_chunk(job: Job, indices: Sequence[int]) -> Iterator[EpisodeResult]:
     """Some episodes, SLOTS at a time, in this process, as they end. A slot whose episode is over takes the next one."""
-    for slot in finished(job, _executors(job), indices):
+    key = json.dumps([str(job.scenario), dict(job.env), {k: str(v) for k, v in job.skills.items()}, str(job.rules),
+                      job.handoffs], sort_keys=True, default=str)
+    for slot in finished(job, kept(key, lambda: make_executor(job), SLOTS), indices):
         yield slot.result()
 
 
@@ -129,7 +131,7 @@ def finished(job: Job, executors: Sequence[Executor], indices: Sequence[int]) ->
 
 @contextmanager
 def _ending(agents: Mapping[str, Agent], slots: Sequence[Slot]) -> Iterator[None]:
-    """Afterwards nothing runs in the slots, whatever happened: servers are told."""
+    """End the agents' slots afterwards, whatever happened: servers are told."""
     try:
         yield
     finally:
@@ -186,7 +188,7 @@ class Slot:
         self.index = next(waiting, None)
         if self.index is None:
             return
-        seed = int(np.random.SeedSequence([self._job.seed, self.index]).generate_state(1)[0])
+        seed = episode_seed(self._job.seed, self.index)
         for skill, agent in self._agents.items():
             agent.begin(self.number, int(np.random.SeedSequence([seed, *skill.encode()]).generate_state(1)[0]))
         self.executor.reset(self._job.episode(self.index), seed)
@@ -204,8 +206,8 @@ class Slot:
         words = self._words | self._spoken()
         ended_in, reason = (None, None) if success else why_ended(report, run.sim.is_holding)
         return EpisodeResult(self.index, self.number, report.episode_id, report.scene, success, ended_in, reason,
-                             int(metrics["episode_steps"]), report.recoveries, metrics, _steps(run, words), tuple(report.handoffs),
-                             run.env.begins_solved)
+                             int(metrics["episode_steps"]), report.recoveries, metrics, _steps(run, words),
+                             tuple(report.handoffs), run.env.begins_solved)
 
 
 def _steps(run: Executor, words: Mapping[str, str]) -> tuple[StepResult, ...]:
@@ -237,18 +239,18 @@ def why_ended(report: Report, holding: bool) -> tuple[str, str]:
         return "stop", f"bad stop: {never} never held" if never else "bad stop: undone later"
     if last is None or report.end in ("time_limit", "unstable"):
         dropped = ", an object on the floor" if report.metrics.get("objects_on_floor") else ""
-        return last.skill if last else "stop", {"time_limit": f"time limit of the episode{dropped}"}.get(report.end, str(report.end))
+        reason = f"time limit of the episode{dropped}" if report.end == "time_limit" else str(report.end)
+        return last.skill if last else "stop", reason
     return last.skill, "time limit: " + _unfinished(last, holding)
 
 
 def _unfinished(record: Record, holding: bool) -> str:
-    """What a manipulation skill had not done at its time limit."""
+    """Why a manipulation skill had not finished at its time limit."""
     if record.effects_hold:
         return "start zone not left" if record.in_start_zone else "hand not at rest"
-    return {
-        "pick": "wrong object" if holding else "nothing picked",
-        "place": "not released" if holding else "released elsewhere",
-    }.get(record.skill, "not closed" if record.skill.startswith("close") else "not opened")
+    return {"pick": "wrong object" if holding else "nothing picked", "place": "not released" if holding
+            else "released elsewhere"}.get(record.skill,
+                                           "not closed" if record.skill.startswith("close") else "not opened")
 
 
 def make_agents(job: Job, executors: Sequence[Executor]) -> dict[str, Agent]:
@@ -265,7 +267,8 @@ def make_agents(job: Job, executors: Sequence[Executor]) -> dict[str, Agent]:
         elif source.kind == "remote":
             from eval.remote.agent import RemoteAgent
 
-            agents[skill] = RemoteAgent(source.remote, SLOTS, source.spaces(skill)[1], lambda slot, skill=skill: executors[slot].instruction)
+            agents[skill] = RemoteAgent(source.remote, SLOTS, source.spaces(skill)[1], lambda slot,
+                                        skill=skill: executors[slot].instruction)
         elif source.kind == "own":
             agents[skill] = source.own_agent(skill, SLOTS)
         elif source.kind == "random":
@@ -283,7 +286,8 @@ def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv) 
 
     skills = {name: source.make(name) for name, source in job.skills.items()}
     experts = {name: expert_class(name) for name, source in job.skills.items() if source.kind == "expert"}
-    experts |= {name: made for name, made in controllers().items() if name in job.skills and job.skills[name].kind == "spa"}
+    experts |= {name: made for name, made in controllers().items() if name in job.skills
+                and job.skills[name].kind == "spa"}
     experts |= {name: _point_goal(source, job) for name, source in job.skills.items() if source.kind == "pointnav"}
     sizes = {name: source.image_size for name, source in job.skills.items()}
     env = make_env(job.scenario, HomeSettings(depth_size=0, **job.env))
@@ -302,15 +306,3 @@ def _point_goal(source: Source, job: Job) -> Callable[..., Any]:
     torch.set_num_threads(1)
     pilot = Pilot(load_checkpoint(source.checkpoint), source.checkpoint, job.deterministic, source.network)
     return functools.partial(NavigatePointNav, pilot, Memory(), actions=job.rules.actions)
-
-
-_KEPT: dict[str, list[Executor]] = {}  # executors are kept between the chunks of a process
-
-
-def _executors(job: Job) -> list[Executor]:
-    key = json.dumps([str(job.scenario), dict(job.env), {k: str(v) for k, v in job.skills.items()}, str(job.rules), job.handoffs],
-                     sort_keys=True, default=str)
-    if key not in _KEPT:
-        _KEPT.clear()
-        _KEPT[key] = [make_executor(job) for _ in range(SLOTS)]
-    return _KEPT[key]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eval import began_solved
-from eval.evaluate import missing
 from eval.intervals import wilson
 from eval.scenario.evaluate import EpisodeResult, Job, StepResult
+from eval.summary_table import say, titled
 from planner.scenario import PROBLEMS
 from planner.scenarios import load_scenario, scenarios
 from rearrange.command_line.runs.run_directory import write_whole
@@ -29,21 +29,24 @@ from skills import SKILLS
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
 
-_SAME_TASK = ("split", "depth_size", "render_mode", "gpu_device", "observations", "camera_size")  # settings that leave it as it is
+# Settings that do not change the task.
+_SAME_TASK = ("split", "depth_size", "render_mode", "gpu_device", "observations", "camera_size")
 DISTANCES_M = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, math.inf)  # limits of the rows of `by_distance`
 
 
 def changed(job: Job) -> list[str]:
-    """What makes the task another one than that of the scenario in the package, as it is typed: `hab.clutter=0`, `sim.episodes=my.json`."""
+    """How the task differs from that of the package's scenario, as it is typed: `hab.clutter=0`,
+    `sim.episodes=my.json`."""
     words, ours = [], job.scenario
     if ours.name in scenarios():
         known = load_scenario(ours.name)
         now, then = ({**asdict(each.scenario), "max_steps": each.max_steps} for each in (ours, known))
         words = [f"hab.{name}={_typed(value)}" for name, value in now.items() if value != then[name]]
         words += [f"hab.problem={ours.problem}"] if ours.problem.parent != PROBLEMS else []
-    homes = {name: getattr(HomeSettings, name) for name in (each.name for each in fields(HomeSettings)) if name not in _SAME_TASK}
-    return words + [f"{'sim' if name == 'sim' else f'sim.{name}'}={_typed(job.env[name])}" for name, usual in homes.items()
-                    if job.env.get(name, usual) != usual]
+    homes = {name: getattr(HomeSettings, name)
+             for name in (each.name for each in fields(HomeSettings)) if name not in _SAME_TASK}
+    return words + [f"{'sim' if name == 'sim' else f'sim.{name}'}={_typed(job.env[name])}"
+                    for name, usual in homes.items() if job.env.get(name, usual) != usual]
 
 
 def _typed(value: Any) -> str:
@@ -51,9 +54,7 @@ def _typed(value: Any) -> str:
 
 
 def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
-    """Success of the whole task and after each interaction, where and why episodes ended, handoffs, steps; of the episodes that did not
-    begin solved. Means of no episodes are None.
-    """
+    """The figures of the episodes that did not begin solved. Means of no episodes are None."""
     results, solved = began_solved.apart(results)
     n, mean, share = len(results), began_solved.mean, began_solved.share
     wins, near = (sum(bool(r.metrics[key]) for r in results) for key in ("success", "success_15cm"))
@@ -67,12 +68,14 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "limited_skills": [skill for skill, source in job.skills.items() if skill in SKILLS and source.kind == "policy"
                            and "base" not in source.make(skill).action_parts],
         "run_by": {skill: source.kind for skill, source in job.skills.items()},
-        "problem": job.scenario.problem.stem, "protocol": job.protocol, "beyond_paper": job.rules.beyond_paper, "changed": changed(job),
+        "problem": job.scenario.problem.stem, "protocol": job.protocol, "beyond_paper": job.rules.beyond_paper,
+        "changed": changed(job),
         "episodes": n, **began_solved.figures(solved, []),
         "success": share(wins, n), "success_interval_95": list(wilson(wins, n)) if n else None,
         "success_015": share(near, n), "success_015_interval_95": list(wilson(near, n)) if n else None,
         "interactions": [
-            {"name": f"{'place' if i % 2 else 'pick'} {i // 2 + 1}", "success": int(k) / n, "interval_95": list(wilson(int(k), n))}
+            {"name": f"{'place' if i % 2 else 'pick'} {i // 2 + 1}", "success": int(k) / n,
+             "interval_95": list(wilson(int(k), n))}
             for i, k in enumerate(stages.sum(0) if n else ())
         ],
         "ends": {end: times / n for end, times in ends.most_common()},
@@ -83,7 +86,8 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "mean_recoveries": mean([result.recoveries for result in results]),
         **{f"mean_{key}": mean([result.metrics[key] for result in results])
            for key in ("disturbed_objects", "objects_at_goal", "objects_on_floor")},
-        "mean_skill_steps": _means((step.skill, step.steps) for r in results for step in r.plan if step.ended != "not begun"),
+        "mean_skill_steps": _means((step.skill, step.steps) for r in results
+                                   for step in r.plan if step.ended != "not begun"),
     }
 
 
@@ -97,11 +101,14 @@ def handoffs(steps: Sequence[StepResult]) -> dict[str, dict[str, float]]:
 
 
 def by_distance(steps: Sequence[StepResult]) -> dict[str, list[dict[str, float]]]:
-    """Pick and Place by how far the base stood from the object or its goal when they began: how many, and the share whose effect
-    was there in the end."""
+    """How often Pick and Place had their effect, by the distance of the base when they began.
+
+    The distance is from the object, or from its goal.
+    """
     rows: dict[str, list[dict[str, float]]] = {}
     for skill in ("pick", "place"):
-        begun = [step for step in steps if step.skill == skill and step.from_m is not None and step.ended != "not begun"]
+        begun = [step for step in steps if step.skill == skill and step.from_m is not None
+                 and step.ended != "not begun"]
         for low, high in itertools.pairwise(DISTANCES_M):
             held = [bool(step.effects_hold) for step in begun if low <= step.from_m < high]
             if held:
@@ -123,24 +130,27 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
     text = io.StringIO()
     table = csv.writer(text)
     names = [row["name"].replace(" ", "_") for row in figures["interactions"]]
-    table.writerow(["index", "episode_id", "scene", "began_solved", "success", "success_015", "stage", "ended_in", "reason", "steps",
-                    "simulated_s", "video", "objects_at_goal", "objects_on_floor", "disturbed_objects", "recoveries", "handoff_m",
-                    "handoff_rad", "arm_force_n", *names])
+    table.writerow(["index", "episode_id", "scene", "began_solved", "success", "success_015", "stage", "ended_in",
+                    "reason", "steps", "simulated_s", "video", "objects_at_goal", "objects_on_floor",
+                    "disturbed_objects", "recoveries", "handoff_m", "handoff_rad", "arm_force_n", *names])
     for result in results:
         stages, metrics = result.stages(), result.metrics
         far, turned = ([getattr(step, name) for step in result.plan if getattr(step, name) is not None]
                        for name in ("distance_m", "angle_rad"))
         table.writerow([
-            result.index, result.episode_id, result.scene, int(result.began_solved), int(result.success), int(metrics["success_15cm"]), sum(stages),
+            result.index, result.episode_id, result.scene, int(result.began_solved), int(result.success),
+            int(metrics["success_15cm"]), sum(stages),
             result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
-            videos.get(result.index, ""), *(int(metrics[key]) for key in ("objects_at_goal", "objects_on_floor", "disturbed_objects")),
+            videos.get(result.index, ""),
+            *(int(metrics[key]) for key in ("objects_at_goal", "objects_on_floor", "disturbed_objects")),
             result.recoveries,
             f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
             f"{metrics['arm_force_n']:.5g}", *map(int, stages[:len(names)]),
         ])
     write_whole(directory / "plan.txt", "\n\n".join(plan_text(result) for result in results) + "\n")
     write_whole(directory / "episodes.csv", text.getvalue())
-    write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")  # last: with it, the directory is whole
+    # metrics.json comes last: with it, the directory is whole.
+    write_whole(directory / "metrics.json", json.dumps(figures, indent=2) + "\n")
 
 
 def plan_text(result: EpisodeResult) -> str:
@@ -165,9 +175,8 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
     n = figures["episodes"]
     rules = ", ".join([figures["protocol"], *figures["changed"]])
     title = f"{figures['scenario']}   agent {figures['agent']}   planner {rules}   split {figures['split']}   n = {n}"
-    apart = began_solved.lines(figures)
     if not n:
-        return [title, "-" * len(title), *apart]
+        return titled(title, [], figures)
     rows = [(row["name"], _share(row["success"], row["interval_95"])) for row in figures["interactions"]]
     rows += [("whole task", _share(figures["success"], figures["success_interval_95"])),
              ("  within 0.15 m", _share(figures["success_015"], figures["success_015_interval_95"])),
@@ -176,11 +185,11 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
              *((f"ended in {end}", f"{share:.1%}") for end, share in figures["ends"].items()),
              *((f"handoff to {skill}", f"{row['distance_m']:.2f} m   {row['angle_rad']:.2f} rad   n = {row['n']}")
                for skill, row in figures["handoff"].items())]
-    if any(row["from_m"] >= 2.0 for of_skill in figures["by_distance"].values() for row in of_skill):  # without Navigate, mostly
-        rows += [(f"{skill} from {row['from_m']:.0f} m on", f"{_share(row['success'], row['interval_95'])}   n = {row['n']}")
-                 for skill, of_skill in figures["by_distance"].items() for row in of_skill]
-    width = max(len(name) for name, _ in rows)
-    return [title, "-" * len(title), *(f"{name:<{width}}   {text}" for name, text in rows), *apart]
+    # Such distances occur without Navigate, mostly.
+    if any(row["from_m"] >= 2.0 for of_skill in figures["by_distance"].values() for row in of_skill):
+        rows += [(f"{skill} from {row['from_m']:.0f} m on", f"{_share(row['success'], row['interval_95'])}   n "
+                  f"= {row['n']}") for skill, of_skill in figures["by_distance"].items() for row in of_skill]
+    return titled(title, rows, figures)
 
 
 def _share(value: float, interval: Sequence[float]) -> str:
@@ -189,8 +198,4 @@ def _share(value: float, interval: Sequence[float]) -> str:
 
 def print_table(figures: Mapping[str, Any], run: Run) -> None:
     """Print the table, keep it in the run's log, and say where everything is."""
-    for line in ["", *table_lines(figures), "", *missing(figures)]:
-        run.say(line)
-    run.say(f"metrics   {run.path / 'metrics.json'}, {run.path / 'episodes.csv'}, {run.path / 'plan.txt'}")
-    if videos := sorted(run.videos.glob("*.mp4")):
-        run.say(f"videos    {run.videos} ({len(videos)})")
+    say(table_lines(figures), figures, run, "metrics.json", "episodes.csv", "plan.txt")

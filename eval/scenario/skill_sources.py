@@ -35,7 +35,7 @@ SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_l
 
 @dataclass(frozen=True)
 class Source:
-    """What runs one skill. Without a checkpoint: `kind` is expert, random or spa, and the skill has its own defaults."""
+    """What runs one skill. Without a checkpoint, a skill of kind expert, random or spa has its own defaults."""
 
     kind: str  # expert, random, spa, policy, pointnav (a policy of that task as Navigate), remote or own
     checkpoint: str | None = None
@@ -74,12 +74,21 @@ class Source:
 def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
             scenario: str, network: str | None = None, asked: RemoteSettings = RemoteSettings(),
             seen: Sequence[str] | None = None, camera_size: int = 128) -> dict[str, Source]:
-    """Skill -> what runs it, for all skills of the plan, and others for which an expert, say, or a path was chosen.
+    """Skill -> what runs it: all skills of the plan, and others for which an expert, say, or a path was chosen.
 
-    agent: one of AGENTS, or "pretrained". chosen: skill -> expert, random, pretrained, newest, the path of a checkpoint, or
-    None: as the agent has it; also ws://host:port of a policy server, which is asked as `asked` says, or package.module:Name. needed:
-    skills of the plan. network: the word of the network of those checkpoints that have one of the user's own. seen, camera_size: what
-    policies from outside see beside the observations of the skill. Raises UserError where a needed skill has nothing to run it.
+    Args:
+        agent: one of AGENTS, or "pretrained".
+        chosen: skill -> expert, random, pretrained, newest, a checkpoint's path, ws://host:port of a policy server,
+            package.module:Name, or None: as the agent has it.
+        needed: skills of the plan.
+        output: where runs are kept.
+        scenario: its name, for people.
+        network: the word of the network of those checkpoints that have one of the user's own.
+        asked: how policy servers are asked.
+        seen, camera_size: what policies from outside see beside the observations of the skill.
+
+    Raises:
+        UserError: a needed skill has nothing to run it.
     """
     found: dict[str, Source] = {}
     needed = set(needed)
@@ -88,61 +97,64 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
         which = word or AGENTS.get(agent, agent)
         if which == "expert" and skill in needed:
             expert_class(skill)  # there may be none
+        outside = {"image_size": asked.image_size, "seen": tuple(seen or ()), "camera_size": camera_size,
+                   "choice": Choice(skill, which, ASKED)}
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
-            found[skill] = Source(which, choice=Choice(skill, which, ASKED))
+            found[skill] = Source(which, choice=outside["choice"])
         elif which == POINTNAV and skill == "navigate":
             chose = choose("pretrained", POINTNAV, output, key)
             found[skill] = point_goal(dataclasses.replace(chose, what=skill, run_by=POINTNAV, why=ASKED), key, network)
         elif which and TEXTS["url"][0].fullmatch(which):
-            found[skill] = Source("remote", image_size=asked.image_size, seen=tuple(seen or ()), camera_size=camera_size,
-                                  remote=remote_at(which, asked), choice=Choice(skill, which, ASKED))
+            found[skill] = Source("remote", remote=remote_at(which, asked), **outside)
         elif which and TEXTS["importable"][0].fullmatch(which):
-            found[skill] = Source("own", image_size=asked.image_size, seen=tuple(seen or ()), camera_size=camera_size, word=which,
-                                  choice=Choice(skill, which, ASKED))
+            found[skill] = Source("own", word=which, **outside)
             found[skill].own_agent(skill, 1)  # which says what is wrong with it
         elif which == "spa" and skill in needed:
-            raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the scripted "
-                            f"expert with {key}=expert, or another agent.")
+            raise UserError(f"the plan of {scenario} needs skill {skill}, which agent={agent} does not have: take the "
+                            f"scripted expert with {key}=expert, or another agent.")
         elif which != "spa" and (skill in needed or word not in (None, *WORDS)):
-            found[skill] = _read(choose(word or ("pretrained" if agent == "pretrained" else None), skill, output, key, which), network)
+            word = word or ("pretrained" if agent == "pretrained" else None)
+            found[skill] = _read(choose(word, skill, output, key, which), network)
     if network and not any(source.network for source in found.values()):
-        raise UserError(f"network={network}: no skill of {scenario} is run by a checkpoint of a network of your own; leave it out.")
+        raise UserError(f"network={network}: no skill of {scenario} is run by a checkpoint of a network of your own; "
+                        "leave it out.")
     return found
 
 
 def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path, network: str | None = None) -> Source:
-    """The policy of agent=monolithic: a checkpoint, or that of the newest finished training run of the scenario of `env`. Raises
+    """The policy of agent=monolithic: a checkpoint, or that of the newest finished training run of the scenario.
+
     UserError where there is none, or it does not fit.
     """
+    from rearrange.home.simulation.observations import seen_space
+
     name = env.config.name
     choice = choose(checkpoint, name, output, "checkpoint")
     content, meta = _loaded(choice, "checkpoint")
     if meta.get("scenario") != name:
-        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of scenario {name}: give another checkpoint=.")
-    size = meta.get("image_size", 0)
+        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of scenario {name}: give "
+                        "another checkpoint=.")
+    size, seen = meta.get("image_size", 0), _seen(meta.get("env", {}))
     shapes = {key: box.shape for key, box in env.observation_space.items() if key != "depth" and key not in SEEN}
-    seen = _seen(meta.get("env", {}))
-    shapes |= _shapes(**seen)
-    check_fit(choice.checkpoint, content, shapes | ({"depth": (size, size, 1)} if size else {}), env.action_space.shape[0],
-              f"scenario {name}", network)
+    shapes |= _shapes(seen_space(*seen.values())) | ({"depth": (size, size, 1)} if size else {})
+    check_fit(choice.checkpoint, content, shapes, env.action_space.shape[0], f"scenario {name}", network)
     shared = {k: v for k, v in meta.get("env", {}).items() if k in SHARED}  # their rules are those of any skill
     shared = trained_settings(choice.checkpoint, {"env": shared}, "navigate")
     return Source("policy", str(choice.checkpoint), size, shared=shared, **seen, network=network, choice=choice)
 
 
 def _seen(env: Mapping[str, Any]) -> dict[str, Any]:
-    """What a policy saw beside the observations of its task, by the settings of its environment, as a Source has it."""
+    """What a policy saw beside the observations of its task, as a Source has it. env: of its training."""
     return {"seen": tuple(env.get("observations") or ()), "camera_size": env.get("camera_size", 128)}
 
 
-def _shapes(seen: Sequence[str], camera_size: int) -> dict[str, tuple[int, ...]]:
-    from rearrange.home.simulation.observations import seen_space
-
-    return {name: space.shape for name, space in seen_space([name for name in seen if name != "instruction"], camera_size).items()}
+def _shapes(spaces: Mapping[str, gymnasium.Space]) -> dict[str, tuple[int, ...]]:
+    """The shapes of observations that a network can read, which a text is not."""
+    return {name: space.shape for name, space in spaces.items() if name != "instruction"}
 
 
 def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A checkpoint, and what it says about how it was trained."""
+    """A checkpoint and what it says about its training. UserError where it cannot be read."""
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     try:
@@ -153,29 +165,21 @@ def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _read(choice: Choice, network: str | None) -> Source:
-    """What a checkpoint says about how it was trained; refused if it is not one of this skill."""
-    from rearrange.home.action_layout import ACTION_SIZES
-    from rearrange.home.simulation.observations import OBSERVATIONS, shown
-
+    """The source of a skill's checkpoint. UserError if it is not one of this skill."""
     skill, path = choice.what, choice.checkpoint
     content, meta = _loaded(choice, f"skills.{skill}")
     if skill == "navigate" and meta.get("nav") == POINTNAV:
         return point_goal(choice, f"skills.{skill}", network)
     if meta.get("skill") != skill:
-        raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path as skills.{skill}=.")
+        raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path "
+                        f"as skills.{skill}=.")
     env = trained_settings(path, meta, skill)
     fields = {each.name for each in dataclasses.fields(config_class(skill))}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
-                    {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None, **_seen(env),
-                    choice=choice)
-    made, size = source.make(skill), source.image_size
-    there = shown(made.observation_keys, bool(size))
-    shapes = {key: OBSERVATIONS[key][0].shape for key in there if key != "depth"}
-    if size and "depth" in made.observation_keys:
-        shapes["depth"] = (size, size, 1)
-    shapes |= _shapes(source.seen, source.camera_size)
-    check_fit(path, content, shapes, sum(ACTION_SIZES[part] for part in made.action_parts), f"skill {skill}",
-              source.network)
+                    {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None,
+                    **_seen(env), choice=choice)
+    observed, actions = source.spaces(skill)
+    check_fit(path, content, _shapes(observed.spaces), actions.shape[0], f"skill {skill}", source.network)
     return source
 
 
@@ -190,9 +194,10 @@ def point_goal(choice: Choice, key: str, network: str | None) -> Source:
     content, meta = _loaded(choice, key)
     name, size = str(choice.checkpoint), meta.get("image_size", 0)
     space = action_space(pointnav_config(trained_settings(choice.checkpoint, meta, POINTNAV), name))
-    shapes = {"pointgoal": GOAL_SPACE.shape, "egomotion": EGOMOTION_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
-    check_fit(choice.checkpoint, content, shapes, action_numbers(space), "skill navigate", network if "network" in content else None,
-              choices(space))
+    shapes = {"pointgoal": GOAL_SPACE.shape,
+              "egomotion": EGOMOTION_SPACE.shape} | ({"depth": (size, size, 1)} if size else {})
+    check_fit(choice.checkpoint, content, shapes, action_numbers(space), "skill navigate",
+              network if "network" in content else None, choices(space))
     return Source(POINTNAV, name, size, dict(JUDGED), network=network if "network" in content else None,
                   choice=choice)
 
@@ -210,11 +215,12 @@ def shared_settings(found: Mapping[str, Source], typed: Mapping[str, Any]) -> di
         if name in typed:
             settings[name] = typed[name]
             continue
-        trained = {skill: source.shared.get(name, default) for skill, source in found.items() if source.kind == "policy"}
+        trained = {skill: source.shared.get(name, default)
+                   for skill, source in found.items() if source.kind == "policy"}
         skill, value = next(iter(trained.items()), ("", default))
         other = next((each for each, setting in trained.items() if setting != value), None)
         if other:
-            raise UserError(f"{skill} was trained with sim.{name}={value} and {other} with {trained[other]}: one robot cannot "
-                            f"have both, so choose one by writing sim.{name}=, or other checkpoints.")
+            raise UserError(f"{skill} was trained with sim.{name}={value} and {other} with {trained[other]}: one robot "
+                            f"cannot have both, so choose one by writing sim.{name}=, or other checkpoints.")
         settings[name] = value
     return settings

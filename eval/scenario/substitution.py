@@ -1,4 +1,4 @@
-"""What each learned skill costs a scenario: the same episodes with experts, with one learned skill, and with all but one.
+"""What each learned skill costs a scenario: the same episodes with experts, one learned skill, and all but one.
 
 A row says what would be won if nothing else were learned, or if that skill were perfect: where to train next.
 """
@@ -24,8 +24,9 @@ FILE = "substitution.json"
 
 
 def variants(skills: Mapping[str, Source], needed: Collection[str]) -> Iterator[tuple[str, dict[str, Source]]]:
-    """Name and sources of each way to run a scenario, beside that in which every skill is its own: experts only, each skill alone,
-    all but one. skills: what runs each skill; those that experts run, and those that no plan needs, are left alone.
+    """Name and sources of each way to run a scenario: experts only, each skill alone, all but one.
+
+    skills: what runs each skill. Those that experts run, and those that no plan needs, are left alone.
     """
     own = [name for name, source in skills.items() if source.kind != "expert" and name in needed]
     experts = dict.fromkeys(skills, EXPERT)
@@ -38,8 +39,9 @@ def variants(skills: Mapping[str, Source], needed: Collection[str]) -> Iterator[
 
 def substitute(job: hab.Job, all_learned: Mapping[str, Any], run: Run, workers: int | None,
                counting: Callable[..., Any]) -> None:
-    """Evaluate every variant of a job, print them as a table with `all_learned`, the figures of the job itself, and keep them in
-    substitution.json, also when it is stopped between two.
+    """Evaluate every variant of a job, print them as a table, and keep them in substitution.json after each.
+
+    all_learned: the figures of the job itself.
     """
     rows: dict[str, Mapping[str, Any]] = {}
     for name, skills in variants(job.skills, job.needed):

@@ -1,7 +1,8 @@
-"""Each manipulation of a scenario by itself: what a skill reaches from the states that experts leave, as others report sub-tasks.
+"""Each manipulation of a scenario by itself: what a skill reaches from the states that experts leave.
 
-The experts do the whole task, and the state is kept in which each of their manipulations begins; then the evaluated skills act from
-there, one at a time, with the time limit and the success of the skill. Only episodes count in which the experts repeat nothing.
+The experts do the whole task, and the state in which each of their manipulations begins is kept. The evaluated skills
+act from there, one at a time, with the time limit and the success of the skill. Episodes in which the experts repeated
+something do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ FILE = "subtasks.json"
 
 
 def measure(job: hab.Job, run: Run, workers: int | None, counting: Callable[..., Any]) -> None:
-    """Evaluate every sub-task of a job's scenario, print them as a table, and keep them in subtasks.json beside the episode files."""
+    """Evaluate every sub-task, print them as a table, and keep them in subtasks.json beside the episode files."""
     chain = replace(job, skills=dict.fromkeys(job.skills, EXPERT), handoffs=True)
     with counting(job.episodes, "experts", log=run.log) as progress:
         chains = hab.evaluate(chain, workers, progress)
@@ -45,13 +46,15 @@ def measure(job: hab.Job, run: Run, workers: int | None, counting: Callable[...,
             rows[name] = {"skill": skill, **_figures(_job(job, skill, str(file), len(episodes)), workers, progress)}
         write_whole(run.path / FILE, json.dumps(rows, indent=2) + "\n")
     why = [f"left out: {alone.NOT_STARTED}"] if any(row["left_out"] for row in rows.values()) else []
-    for line in ["", *table(rows), *why, f"counted: {len(whole)} of {len(chains)} episodes, those in which the experts repeated nothing", ""]:
+    for line in ["", *table(rows), *why,
+                 f"counted: {len(whole)} of {len(chains)} episodes, those in which the experts repeated nothing", ""]:
         run.say(line)
     run.say(f"table     {run.path / FILE}")
 
 
 def beginnings(results: Sequence[hab.EpisodeResult]) -> dict[str, list[Episode]]:
-    """The states in which sub-tasks begin, by name in the order of the plan: "open fridge", "pick 2". Objects are numbered as the goals."""
+    """The states in which sub-tasks begin, by name in the order of the plan: "open fridge", "pick 2" (the second
+    goal)."""
     found: dict[str, list[Episode]] = {}
     for result in results:
         for episode in result.handoffs:
@@ -65,9 +68,7 @@ def repeats(result: hab.EpisodeResult) -> bool:
 
 
 def table(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """One line a sub-task: success with its 95 % interval, how many states could not be started, and how many began solved and are counted
-    apart; at the end the mean of those that were measured.
-    """
+    """One line a sub-task, with its 95 % interval and the states that do not count; at the end the mean success."""
     lines = [("sub-task, from where experts leave", "success", "n", "left out", "began solved")]
     for name, row in rows.items():
         solved = row.get("began_solved", 0)
@@ -83,7 +84,7 @@ def table(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _figures(job: alone.Job, workers: int | None, progress: Callable[[int, int], None]) -> dict[str, Any]:
-    """Of one sub-task: how many states were tried, were left out, and began solved; success of the others, where there were any."""
+    """Figures of one sub-task: states tried, left out, begun solved; success of the others, where there were any."""
     try:
         results = alone.evaluate(job, workers, progress)
     except CannotStart:
@@ -107,4 +108,5 @@ def _job(job: hab.Job, skill: str, file: str, episodes: int) -> alone.Job:
     if source.seen:
         env |= {"observations": source.seen, "camera_size": source.camera_size}
     mean = job.deterministic or job.rules.actions in ("mean", "mean_first")
-    return alone.Job(skill, env, agent, source.checkpoint, episodes, job.seed, mean, network=source.network, remote=source.remote)
+    return alone.Job(skill, env, agent, source.checkpoint, episodes, job.seed, mean, network=source.network,
+                     remote=source.remote)

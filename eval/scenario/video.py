@@ -1,4 +1,4 @@
-"""Videos of scenarios: the home from outside with what the plan is about, the depth image, the plan with its current step."""
+"""Videos of scenarios: the home from outside with marks, the depth image, the plan with its current step."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def record_one(job: Job, result: EpisodeResult) -> tuple[int, Path]:
         film = _Film(video, job)
         again = run_one(job, result.index, result.slot, film.watch)
         if (again.success, again.steps, again.metrics) != (result.success, result.steps, result.metrics):
-            raise RuntimeError(f"episode {result.index} went another way when it was run again: {result.steps} steps before, "
-                               f"{again.steps} now.")
+            raise RuntimeError(f"episode {result.index} went another way when it was run again: {result.steps} steps "
+                               f"before, {again.steps} now.")
         film.last(again)
     return result.index, video.path
 
@@ -92,13 +92,13 @@ class _Film:
     def _frame(self, outcome: bool | None = None, why: str = "") -> np.ndarray:
         run, env, scene = self._run, self._run.env, self._run.env.scene
         at_goal = sum(env.at_goal(k) for k in range(len(env.episode.targets)))
-        lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{in_words(self._job.video_speed)}", what_is_held(run.sim),
-                 f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
+        lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{in_words(self._job.video_speed)}",
+                 what_is_held(run.sim), f"at their goals: {at_goal} of {len(env.episode.targets)}", *plan_lines(run)]
         depth = scene.image if scene.image is not None else scene.take_image(DEPTH_SIZE)
         known = known_floor(scene, run.skills[run.step.skill]) if run.step is not None and scene.maps_floor else None
-        return compose(env.render(marks(run)), depth, lines, title=f"{self._job.scenario.name}: {phase(run)}".replace("_", " "),
-                       footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=why, floor=known,
-                       hand=run.sim.hand_picture(HAND_SIZE))
+        title = f"{self._job.scenario.name}: {phase(run)}".replace("_", " ")
+        return compose(env.render(marks(run)), depth, lines, title=title, outcome=outcome, reason=why, floor=known,
+                       footer=f"{env.episode.scene}   {env.episode.id}", hand=run.sim.hand_picture(HAND_SIZE))
 
 
 def what_is_held(sim: Simulator) -> str:

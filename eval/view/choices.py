@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -36,8 +35,11 @@ Prepare = Callable[[dict[str, Any], Settings], Prepared]
 
 @dataclass
 class Chosen:
-    """What runs, and what came with it. plain: the settings. followed: skill, or `whole task` -> the run of which each episode takes the
-    newest checkpoint; files: the ones that were loaded. made: of what a person drives, what recording it needs."""
+    """What runs, and what came with it.
+
+    plain: the settings. followed: skill, or `whole task` -> the run whose newest checkpoint each episode takes. files:
+    those that were loaded. made: what recording needs, where a person drives.
+    """
 
     session: Session
     plain: dict[str, Any]
@@ -46,7 +48,7 @@ class Chosen:
     made: Prepared | None = None
 
     def take_newest(self) -> None:
-        """Load what the runs that are followed have written since; a file that is gone again before it could be read is left out."""
+        """Load newer checkpoints of the runs that are followed; one that is gone before it is read is left out."""
         for skill, run in self.followed.items():
             try:
                 file = checkpoint.newest(run)
@@ -73,14 +75,23 @@ def agents(task: str, output: Path, chosen: str) -> list[str]:
 
 
 def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prepare) -> Chosen:
-    """What is to run. typed: the words of the command line. task: `skill=` or `hab=` and a name. UserError for what cannot."""
+    """What is to run. UserError for what cannot.
+
+    Args:
+        typed: the words of the command line.
+        task: `skill=` or `hab=` and a name.
+        agent: a word or path, as of `agent=`.
+        seed: of the episodes.
+        prepare: makes the job of a skill.
+    """
     before = next((word for word in typed if word.startswith(("skill=", "hab="))), None)
     kept = [word for word in typed if not word.startswith(("skill=", "hab=", "agent=", "seed="))
             and (task == before or not word.startswith(OF_ONE_TASK))]
     settings = compose("view", [task, f"seed={seed}", *kept])
     require(settings)
     if settings.choices["sim"] != "mujoco":
-        raise UserError(f"sim={settings.choices['sim']} is not shown in a page: leave it out, and homes are those of the embedded simulator.")
+        raise UserError(f"sim={settings.choices['sim']} is not shown in a page: leave it out, and homes are those of "
+                        "the embedded simulator.")
     plain = OmegaConf.to_container(settings.config, resolve=True) | {"agent": agent, "episodes": 1, "format": "lerobot"}
     if agent == "teleop":
         return _driven(plain, settings, prepare)
@@ -93,10 +104,13 @@ def _skill(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chose
     run = run_of(plain["agent"], name, output)
     file = checkpoint.newest(run) if run else None
     asked = plain | ({"agent": str(file)} if file else {})
-    own = ":" in plain["agent"]
-    made = Apart(f"agent={plain['agent']}").call("load", LOAD_S, prepare, asked, settings) if own else prepare(asked, settings)
-    followed = ({name: run}, {name: file}) if run else ({}, {name: Path(made.job.checkpoint)} if made.job.checkpoint else {})
-    return Chosen(SkillSession(made), plain, *followed)
+    if ":" in plain["agent"]:
+        made = Apart(f"agent={plain['agent']}").call("load", LOAD_S, prepare, asked, settings)
+    else:
+        made = prepare(asked, settings)
+    if run:
+        return Chosen(SkillSession(made), plain, {name: run}, {name: file})
+    return Chosen(SkillSession(made), plain, {}, {name: Path(made.job.checkpoint)} if made.job.checkpoint else {})
 
 
 def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
@@ -104,8 +118,8 @@ def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Ch
     asked = dict(plain["skills"])
     followed: dict[str, Path] = {}
     if agent == "zero" or ":" in agent:
-        raise UserError(f"agent={agent} is for skill=; a scenario is watched with agent=expert, pretrained, newest, random, teleop, or a run of "
-                        "one policy for all of it.")
+        raise UserError(f"agent={agent} is for skill=; a scenario is watched with agent=expert, pretrained, newest, "
+                        "random, teleop, or a run of one policy for all of it.")
     for skill in SKILLS:
         if run := run_of(asked[skill] or ("newest" if agent == "newest" else ""), skill, output):
             followed[skill] = run
@@ -115,16 +129,14 @@ def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Ch
         agent, whole = "monolithic", agent
     files = {skill: checkpoint.newest(run) for skill, run in followed.items()}
     asked |= {skill: str(file) for skill, file in files.items() if skill != WHOLE_TASK}
-    of_eval = plain | {"agent": {"newest": "tp_srl"}.get(agent, agent), "checkpoint": str(files.get(WHOLE_TASK, whole)) if whole else None,
-                       "skills": asked, "substitute": False, "subtasks": False, "network": None, "remote": {}, "video_speed": 1, "handoffs": False,
-                       "episodes": EPISODES}
-    job = of_scenario.make_job(of_eval, SimpleNamespace(settings=settings, videos=None))
+    whole = str(files.get(WHOLE_TASK, whole)) if whole else None
+    job = of_scenario.watched_job(plain | {"skills": asked, "episodes": EPISODES}, settings, agent, whole)
     loaded = {skill: Path(source.checkpoint) for skill, source in job.skills.items() if source.checkpoint}
     return Chosen(PlanSession(job), plain, {skill: run for skill, run in followed.items() if skill in loaded}, loaded)
 
 
 def _driven(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
-    """A person drives: an environment that no agent acts in."""
+    """The session of a person who drives."""
     if plain.get("hab"):
         made = scenario(plain | {"agent": "random", "episodes": EPISODES}, settings)
         return Chosen(DrivenScenario(made, Driver()), plain, made=made)
@@ -135,18 +147,20 @@ def _driven(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chos
 
 
 def _check_agent(agent: str, task: str, output: Path) -> None:
-    """UserError for a word that is neither one of `agent=` nor a run or file that is there."""
+    """Raise UserError for a word that is neither one of `agent=` nor an existing run or file."""
     if agent in WORDS or ":" in agent or Path(agent).exists() or run_of(agent, task, output):
         return
     near = difflib.get_close_matches(agent, [*WORDS, *(run.name for run in runs(output, "train", task))], 1)
     hint = f" Did you mean agent={near[0]}?" if near else ""
-    raise UserError(f"agent={agent}: there is no such file or run, and no run of that name with a checkpoint in {output / 'train' / task}.{hint} "
-                    f"Or take {', '.join(WORDS)}.")
+    raise UserError(f"agent={agent}: there is no such file or run, and no run of that name with a checkpoint in "
+                    f"{output / 'train' / task}.{hint} Or take {', '.join(WORDS)}.")
 
 
 def run_of(word: str, task: str, output: Path) -> Path | None:
-    """The training run that a word means: a directory, the name of one below `output`, or the newest that has a checkpoint. None for
-    other words, for a file, and where there is no run yet."""
+    """The training run that a word means; None for other words, for a file, and where there is no run yet.
+
+    The word is a directory, the name of one below `output`, or "newest": the newest run that has a checkpoint.
+    """
     if word == "newest":
         return next(filter(has_checkpoints, reversed(runs(output, "train", task))), None)
     for path in (Path(word), output / "train" / task / word):

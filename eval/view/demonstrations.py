@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from eval.recording.folder import STATE, Folder, Full, read_state, refuse_another
-from eval.recording.formats import files_of
+from eval.recording.folder import STATE, Folder, Full, files_of, read_state, refuse_another
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
 from rearrange.command_line.runs.run_directory import check_writable
@@ -20,7 +19,7 @@ OF_THE_DATA = ("skill", "hab", "sim", "split", "image_size")  # settings that ep
 
 
 class Demonstrations:
-    """Data sets below one folder. An episode that cannot be written waits in memory, to be written before the next one or at the end.
+    """Data sets below one folder. An episode that cannot be written waits in memory, for the next one or the end.
 
     Other processes may write there, too: a data set is this process's own only while an episode is added to it.
     """
@@ -44,8 +43,10 @@ class Demonstrations:
             refuse_another(path, read_state(path)["command"], _command(plain))
 
     def add(self, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
-        """Add an episode to the data set of its task, which is complete afterwards; failed ones where the settings keep them. A line
-        for people. UserError where it cannot be written: it waits then."""
+        """Add an episode to the data set of its task; failed ones where the settings keep them. A line for people.
+
+        UserError where it cannot be written: it waits then.
+        """
         self._waiting.append((made, plain, episode))
         while self._waiting:
             try:
@@ -53,8 +54,8 @@ class Demonstrations:
             except UserError as error:
                 count = len(self._waiting)
                 waits = "This episode waits" if count == 1 else f"{count} episodes wait"
-                raise UserError(f"{str(error).rstrip('.')}. {waits} in memory, to be written with the next one or when the viewer "
-                                "ends.") from error
+                raise UserError(f"{str(error).rstrip('.')}. {waits} in memory, to be written with the next one or when "
+                                "the viewer ends.") from error
             self._waiting.pop(0)
         return line
 
@@ -64,27 +65,31 @@ class Demonstrations:
             try:
                 print(_add(self.root, *each), flush=True)
             except UserError as error:
-                print(f"rearrange view: an episode of {each[0].name} that was driven is lost: {error}", file=sys.stderr, flush=True)
+                print(f"rearrange view: an episode of {each[0].name} that was driven is lost: {error}", file=sys.stderr,
+                      flush=True)
         self._waiting = []
 
 
 def _command(plain: dict[str, Any]) -> dict[str, Any]:
     """What a data set was recorded with, as JSON holds it."""
-    return json.loads(json.dumps({key: plain[key] for key in OF_THE_DATA if key in plain} | {"agent": "teleop", "format": FORMAT}))
+    return json.loads(json.dumps({key: plain[key] for key in OF_THE_DATA if key in plain}
+                                 | {"agent": "teleop", "format": FORMAT}))
 
 
 def _add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
     """Add one episode. A line for people. UserError where it is not in the data set afterwards."""
     path, keep = root / made.name, episode.success or not plain["successes_only"]
-    folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), _command(plain), made.about, plain["max_gb"] * 1e9)
+    folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), _command(plain), made.about,
+                    plain["max_gb"] * 1e9)
     try:
         folder.add(dataclasses.replace(episode, attempt=len(folder.tried)), keep)
         folder.write()
     except Full:
-        raise UserError(f"{path} would be larger than max_gb={plain['max_gb']:g}: raise it, or choose another out=.") from None
+        raise UserError(f"{path} would be larger than max_gb={plain['max_gb']:g}: raise it, or choose "
+                        "another out=.") from None
     except OSError as error:
-        raise UserError(f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose another "
-                        "out=.") from error
+        raise UserError(f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose "
+                        "another out=.") from error
     finally:
         folder.close()
     what = "kept" if keep else "not kept, since it failed"

@@ -1,6 +1,6 @@
-"""A person as an agent: what the page's buttons, keys and mouse say becomes actions, with the kinematics of the experts.
+"""A person as an agent: the page's buttons, keys and mouse become actions, with the kinematics of the experts.
 
-While nothing is asked for, the driver is idle and time stands still, so that nobody runs into a time limit while thinking.
+While nothing is asked for, the driver is idle and time stands still: nobody runs into a time limit while thinking.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ GRIP_STEPS = 3  # in which the suction takes hold or lets go
 HAND_STEP_M = 0.02  # of one press
 ARRIVED_RAD = 0.01
 IK_ITERATIONS = 120
-HELD_UP_STEPS, HELD_UP = 15, 0.004  # what comes on by less (m and rad together) in so many steps is held up by something
+# Held up: less progress (m and rad together) than this in so many steps.
+HELD_UP_STEPS, HELD_UP = 15, 0.004
 BASE_SPEED = 0.6  # of the fastest, driving to a point
 FACINGS = {"down": (0.0, 0.0, -1.0), "ahead": (1.0, 0.0, 0.0)}
 """Where the suction cup can be made to face, base frame."""
@@ -31,14 +32,14 @@ class Driver:
 
     def __init__(self) -> None:
         self.suction = False
-        self.stop_now()
+        self.halt()
 
     def begin(self, sim: Simulator) -> None:
         """An episode begins."""
-        self.stop_now()
+        self.halt()
         self.suction = sim.is_holding
 
-    def stop_now(self) -> None:
+    def halt(self) -> None:
         """Forget everything that is under way."""
         self._base, self._base_left = (0.0, 0.0), 0
         self._goal: tuple[float, float, float] | None = None
@@ -74,17 +75,17 @@ class Driver:
         self._reach(sim, self._hand(sim)[0], np.array(axis))
 
     def _hand(self, sim: Simulator) -> tuple[np.ndarray, np.ndarray]:
-        """Where the hand is on its way to, and how the cup will face there, base frame."""
+        """The place the hand is on its way to, and the direction of the cup there, base frame."""
         arm = arm_model()
         arm.set(sim.arm_targets() if self._posture is None else self._posture)
         return arm.tip.copy(), arm.facing.copy()
 
     def _reach(self, sim: Simulator, point: np.ndarray, axis: np.ndarray) -> None:
-        """Look for a posture near the present one that faces along the axis, else for one that faces elsewhere; the hand stays where it
-        is if there is none."""
+        """Take the nearest posture that faces along the axis, else one that faces elsewhere; else the hand stays."""
         near = sim.arm_targets().copy() if self._posture is None else self._posture
         for facing, begin in ((axis, near), (axis, START_RAD), (None, near), (None, START_RAD)):
-            found = ik(point, facing, begin, near_rad=near, tolerance_m=0.002, tolerance_rad=0.05, iterations=IK_ITERATIONS)
+            found = ik(point, facing, begin, near_rad=near, tolerance_m=0.002, tolerance_rad=0.05,
+                       iterations=IK_ITERATIONS)
             if found is not None:
                 self._posture, self._trail, self.note = found, [], ""
                 return
@@ -122,7 +123,8 @@ class Driver:
         if self._posture is None:
             return np.zeros(7)
         command = follow(sim, self._posture)
-        if np.abs(self._posture - sim.arm_targets()).max() < 1e-6 and np.abs(self._posture - sim.arm_positions()).max() < ARRIVED_RAD:
+        asked, there = (np.abs(self._posture - joints).max() for joints in (sim.arm_targets(), sim.arm_positions()))
+        if asked < 1e-6 and there < ARRIVED_RAD:
             self._posture = None
         return command
 
@@ -139,7 +141,7 @@ class Driver:
         return self._base
 
     def _held_up(self, sim: Simulator) -> bool:
-        """Whether the hand, or the base on its way to a point, has not come on for a while."""
+        """Whether the hand, or the base on its way to a point, has made no progress for a while."""
         if self._posture is None and self._goal is None:
             return False
         self._trail.append((*sim.base_pose, *sim.arm_positions().tolist()))

@@ -1,5 +1,6 @@
-"""What a browser may say. Every message passes here before anything else sees it, so that no handler meets a value of a wrong type,
-out of bounds, or that the page does not offer.
+"""What a browser may say. Every message passes here before anything else sees it.
+
+So no handler meets a value of a wrong type, out of bounds, or that the page does not offer.
 """
 
 from __future__ import annotations
@@ -33,13 +34,8 @@ def number(low: float, high: float, whole: bool = False) -> Check:
     """A finite number within bounds."""
 
     def check(name: str, value: Any) -> None:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not low <= value <= high
-            or whole
-            and value != int(value)
-        ):
+        if (isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or whole
+            and value != int(value)):
             _refuse(name, value, f"{'an integer' if whole else 'a number'} from {low:.10g} to {high:.10g}")
 
     return check
@@ -155,16 +151,13 @@ class Gate:
             self._check_value(message["uuid"], message["updates"]["value"])
         elif kind == "CommandTriggerMessage" and message["uuid"] not in self._server.gui._command_handle_from_uuid:
             raise Refused("it names a key that this page does not have")
-        elif (
-            kind.startswith("TransformControls")
-            and message["name"] not in self._server.scene._handle_from_transform_controls_name
-        ):
-            raise Refused(
-                f"name is {printable(message['name'], 60)}, which nothing in the scene is called that can be pulled"
-            )
+        elif (kind.startswith("TransformControls")
+              and message["name"] not in self._server.scene._handle_from_transform_controls_name):
+            raise Refused(f"name is {printable(message['name'], 60)}, which nothing in the scene is called that can "
+                          "be pulled")
 
     def _check_value(self, uuid: str, value: Any) -> None:
-        """Whether an element of the page can have a value: an option, a yes or no, or a number within the bounds of the element."""
+        """Refuse a value that an element of the page cannot have: no option of it, or out of its bounds."""
         for gui in (self._server.gui, *(client.gui for client in self._server.get_clients().values())):
             if (element := gui._gui_input_handle_from_uuid.get(uuid)) is not None:
                 break
@@ -176,8 +169,8 @@ class Gate:
                 one_of(*options)(name, value)
             elif isinstance(element.value, bool):
                 one_of(True, False)(name, value)
-            elif (low := getattr(element, "min", None)) is not None and (high := getattr(element, "max", None)) is not None:
-                number(low, high, whole=isinstance(element.value, int))(name, value)
+            elif None not in (bounds := (getattr(element, "min", None), getattr(element, "max", None))):
+                number(*bounds, whole=isinstance(element.value, int))(name, value)
             else:
                 raise Refused(f"{name} cannot be set")
         except Refused:

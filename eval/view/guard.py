@@ -1,8 +1,8 @@
 """Which requests the page answers: those of its own pages and of programs, never those of a page of another site.
 
-A browser lets any page open a websocket to this machine, and says in the header Origin where that page came from. A name of
-another site can be made to lead to this machine (DNS rebinding), and then stands in the header Host. Both are checked before
-anything is sent.
+A browser lets any page open a websocket to this machine, and says in the header Origin where that page came from. A
+name of another site can be made to lead to this machine (DNS rebinding), and then stands in the header Host. Both are
+checked before anything is sent.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from trainer.logs.printable import printable
 
 MOST_CONNECTIONS = 64  # at once
 _ADDRESS = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+(%25?[\w.-]+)?\])(:(?P<port>\d{1,5}))?", re.ASCII)
-_ELSEWHERE = {
-    "websocket",
-    "playbackpath",
-}  # parameters with which viser's page takes its content, and its code, from another server
+# Parameters by which viser's page would take its content and code from another server.
+_ELSEWHERE = {"websocket", "playbackpath"}
 ALL_ANSWERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -41,15 +39,14 @@ def split(address: str) -> tuple[str, int | None] | None:
 
 
 class Guard:
-    """Decides for each request. host: that is listened at. allowed: further names, or name:port, at which people reach the page."""
+    """Decides for each request. host: is listened at. allowed: further names, or name:port, of the page."""
 
     def __init__(self, host: str, allowed: Sequence[str] = ()) -> None:
         for each in allowed:
             if split(each) is None:
-                raise UserError(
-                    f"allowed_hosts={each} is no name of a host: give what stands in the browser's address line, without "
-                    "http:// and path, such as robots.example.org or robots.example.org:8443."
-                )
+                raise UserError(f"allowed_hosts={each} is no name of a host: give what stands in the browser's address "
+                                "line, without http:// and path, such as robots.example.org "
+                                "or robots.example.org:8443.")
         self._host, self._allowed = host.lower().removesuffix("."), [split(each) for each in allowed]
         self._everywhere = host in ("0.0.0.0", "::")
         self._names = {"localhost", self._host}
@@ -70,20 +67,18 @@ class Guard:
         if host is None:
             return "a request without one valid header Host is refused"
         if not self._is_here(host, reached_at):
-            return (
-                f"{printable(hosts[0], 80)} is refused: this viewer is at localhost"
-                + ("" if self._host in ("localhost", "127.0.0.1") else f" and {self._host}")
-                + "; if that is a name of this machine, add it with allowed_hosts=[name]"
-            )
+            return (f"{printable(hosts[0], 80)} is refused: this viewer is "
+                    "at localhost" + ("" if self._host in ("localhost", "127.0.0.1") else f" and {self._host}")
+                    + "; if that is a name of this machine, add it with allowed_hosts=[name]")
         if origins and not (len(origins) == 1 and self._is_own(origins[0], host)):
-            return (
-                f"a page of {printable(origins[0], 80) or 'nowhere'} is refused: only the viewer's own page can look and drive; "
-                "if that is a name of this machine, add it with allowed_hosts=[name]"
-            )
+            return (f"a page of {printable(origins[0], 80) or 'nowhere'} is refused: only the viewer's own page can "
+                    "look and drive; if that is a name of this machine, add it with allowed_hosts=[name]")
         if not origins and not self._is_asked_by_a_person(request):
-            return "a page of another site that embeds this one or a part of it is refused: open the viewer in a window of its own"
+            return ("a page of another site that embeds this one or a part of it is refused: open the viewer in a "
+                    "window of its own")
         if _ELSEWHERE & {name.lower() for name in parse_qs(urlsplit(request.path).query, keep_blank_values=True)}:
-            return "the page with the content of another server is refused: open it without websocket= and playbackPath="
+            return ("the page with the content of another server is refused: open it without websocket= and "
+                    "playbackPath=")
         if connections >= MOST_CONNECTIONS:
             return f"there are {MOST_CONNECTIONS} connections already: close a page"
         return None
@@ -95,12 +90,8 @@ class Guard:
         try:
             number = ipaddress.ip_address(host[0].strip("[]").replace("%25", "%"))
             number = getattr(number, "ipv4_mapped", None) or number
-            return (
-                number.is_loopback
-                or self._everywhere
-                or number == ipaddress.ip_address(reached_at)
-                or str(number) == self._host
-            )
+            return (number.is_loopback or self._everywhere or number == ipaddress.ip_address(reached_at)
+                    or str(number) == self._host)
         except ValueError:
             return False
 
@@ -118,15 +109,17 @@ class Guard:
 
     @staticmethod
     def _is_asked_by_a_person(request: Request) -> bool:
-        """False for what a page of another site loads into itself, as far as the browser says so; following a link is fine."""
+        """Whether a person may have asked, as the browser says: a page of another site does not load this into
+        itself."""
         site = request.headers.get_all("Sec-Fetch-Site")
         return all(each in _OURS for each in site) or request.headers.get_all("Sec-Fetch-Dest") == ["document"]
 
     def headers(self, host: str) -> dict[str, str]:
-        """What the browser is told of the page: it talks to this server alone, and is shown in no page of another site."""
+        """Headers of the page: it talks to this server alone, and is shown in no page of another site."""
         others = "".join(f" {name}:{port}" if port else f" {name}:* {name}" for name, port in self._allowed)
         return {
-            "Content-Security-Policy": f"connect-src 'self' ws://{host} wss://{host} blob: data:; frame-ancestors 'self'{others}; "
+            "Content-Security-Policy": f"connect-src 'self' ws://{host} wss://{host} blob: data:; "
+            f"frame-ancestors 'self'{others}; "
             "form-action 'none'; base-uri 'none'; object-src 'none'",
             **ALL_ANSWERS,
         }

@@ -1,7 +1,7 @@
-"""A home of the embedded simulator as a scene of viser: what stands still, what moves, and the marks that videos show.
+"""A home of the embedded simulator as a scene of viser: what stands still, what moves, and the marks of videos.
 
-Every box, ball and cylinder of a home is an instance of one unit mesh, so that a browser draws three things for what stands still
-and three for what moves, whose places are sent when they have changed.
+Every box, ball and cylinder is an instance of one unit mesh. So a browser draws three things for what stands still and
+three for what moves, whose places are sent when they have changed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
 from rearrange.home.simulation.mujoco.cameras import CEILING_GROUP
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
-LOW_WALL_M, LOW_FURNITURE_M = 0.9, 1.3  # what is left of them where they are cut down, so that one can look into the rooms from above
+# Heights left where walls and furniture are cut down, so that one can look into the rooms from above.
+LOW_WALL_M, LOW_FURNITURE_M = 0.9, 1.3
 FIXED_GROUPS = (0, 1)  # of geoms: the building, furniture, and its drawers and doors
 FLAT_M = 0.025  # what is lower lies on the floor, like a rug
 FLOOR_M = 0.02  # thickness of what stands for a plane
 _BUILT = [BUILDING[name] for name in ("wall", "door", "window")]
-_SHAPES = {mujoco.mjtGeom.mjGEOM_BOX: "box", mujoco.mjtGeom.mjGEOM_SPHERE: "ball", mujoco.mjtGeom.mjGEOM_CYLINDER: "cylinder",
-           mujoco.mjtGeom.mjGEOM_CAPSULE: "capsule", mujoco.mjtGeom.mjGEOM_PLANE: "plane"}
+_SHAPES = {mujoco.mjtGeom.mjGEOM_BOX: "box", mujoco.mjtGeom.mjGEOM_SPHERE: "ball",
+           mujoco.mjtGeom.mjGEOM_CYLINDER: "cylinder", mujoco.mjtGeom.mjGEOM_CAPSULE: "capsule",
+           mujoco.mjtGeom.mjGEOM_PLANE: "plane"}
 _UNIT = {"box": trimesh.creation.box(extents=(2, 2, 2)), "ball": trimesh.creation.icosphere(subdivisions=3, radius=1),
          "cylinder": trimesh.creation.cylinder(radius=1, height=2, sections=40)}
 _NEARER_M = 1e-4  # what has moved less is not sent again
@@ -35,7 +37,7 @@ _NEARER_M = 1e-4  # what has moved less is not sent again
 
 @dataclass(frozen=True)
 class _Piece:
-    """One instance: which unit mesh, the geom that it is of, how far along the geom's z axis (m), half sizes (m), colour (sRGB, 0..255)."""
+    """An instance of a unit mesh: its geom, offset along the geom's z axis, half sizes, colour (sRGB, 0..255)."""
 
     shape: str
     geom: int
@@ -61,17 +63,18 @@ def _pieces(model: mujoco.MjModel, geom: int) -> list[_Piece]:
 class _Batch:
     """Instances of the unit meshes that move together with their geoms."""
 
-    def __init__(self, scene: viser.SceneApi, name: str, pieces: Sequence[_Piece], data: mujoco.MjData, cast_shadow: bool = True) -> None:
+    def __init__(self, scene: viser.SceneApi, name: str, pieces: Sequence[_Piece], data: mujoco.MjData,
+                 cast_shadow: bool = True) -> None:
         self._parts = []
         for shape, mesh in _UNIT.items():
             if not (mine := [piece for piece in pieces if piece.shape == shape]):
                 continue
             geoms, offsets = np.array([piece.geom for piece in mine]), np.array([piece.offset_m for piece in mine])
             places, turns = _poses(geoms, offsets, data)
-            handle = scene.add_batched_meshes_simple(
-                f"{name}/{shape}", mesh.vertices, mesh.faces, turns, places, batched_scales=np.array([piece.half_m for piece in mine]),
-                batched_colors=np.array([piece.rgb for piece in mine], np.uint8), flat_shading=shape != "ball", lod="off",
-                cast_shadow=cast_shadow)
+            handle = scene.add_batched_meshes_simple(f"{name}/{shape}", mesh.vertices, mesh.faces, turns, places,
+                                                     batched_scales=np.array([piece.half_m for piece in mine]),
+                                                     batched_colors=np.array([piece.rgb for piece in mine], np.uint8),
+                                                     flat_shading=shape != "ball", lod="off", cast_shadow=cast_shadow)
             self._parts.append([handle, geoms, offsets, places, turns])
 
     def move(self, data: mujoco.MjData) -> None:
@@ -129,12 +132,14 @@ class HomeInScene:
             handle.remove()
         floor, still, moving = self._split(twin, slots)
         self._moving = _Batch(self._scene, "/moving", moving, twin.data)
+        # The floor's own shadow would lie on it in stripes.
         self._batches = [self._moving, _Batch(self._scene, "/still", still, twin.data),
-                         _Batch(self._scene, "/floor", floor, twin.data, cast_shadow=False)]  # else its own shadow lies on it in stripes
-        self._meshes = _mesh_nodes(self._scene, twin, twin.home.meshes, self.low_walls) if twin.home.meshes is not None else []
+                         _Batch(self._scene, "/floor", floor, twin.data, cast_shadow=False)]
+        meshes = twin.home.meshes
+        self._meshes = [] if meshes is None else _mesh_nodes(self._scene, twin, meshes, self.low_walls)
 
     def _split(self, twin: MujocoSimulator, slots: tuple[int, ...]) -> tuple[list[_Piece], list[_Piece], list[_Piece]]:
-        """The floor and what lies flat on it, what else stands still and what moves, without what is not seen and objects that wait outside."""
+        """The floor with what lies flat on it, what else stands still, and what moves; without what is not seen."""
         model, home = twin.model, twin.home
         hidden = home.unseen_groups or (CEILING_GROUP,)
         cuts = self.low_walls and bool(home.layout.parts)  # a scene without parts does not say what a wall is
@@ -142,11 +147,13 @@ class HomeInScene:
         floor, still, moving = [], [], []
         for geom in range(model.ngeom):
             slot, kind = int(home.object_of_geom[geom]), mujoco.mjtGeom(model.geom_type[geom])
-            if model.geom_group[geom] in hidden or model.geom_rgba[geom, 3] == 0 or kind not in _SHAPES or (slot >= 0 and slot not in slots):
+            waits = slot >= 0 and slot not in slots
+            if waits or model.geom_group[geom] in hidden or model.geom_rgba[geom, 3] == 0 or kind not in _SHAPES:
                 continue
             pieces = _pieces(model, geom)
             if cuts and model.geom_group[geom] in FIXED_GROUPS:
-                pieces = _cut(pieces, float(twin.data.geom_xpos[geom, 2]), LOW_WALL_M if geom in walls else LOW_FURNITURE_M)
+                pieces = _cut(pieces, float(twin.data.geom_xpos[geom, 2]),
+                              LOW_WALL_M if geom in walls else LOW_FURNITURE_M)
             if model.body_weldid[model.geom_bodyid[geom]] != 0:
                 moving += pieces
             elif _SHAPES[kind] == "plane" or twin.data.geom_xpos[geom, 2] + model.geom_size[geom, 2] < FLAT_M:
@@ -160,14 +167,15 @@ class HomeInScene:
         if kinds != self._kinds:
             for handle in self._marks:
                 handle.remove()
-            self._kinds, self._marks = kinds, [_mark_node(self._scene, f"/marks/{i}", mark) for i, mark in enumerate(marks)]
+            self._kinds, self._marks = kinds, [_mark_node(self._scene, f"/marks/{i}", mark)
+                                               for i, mark in enumerate(marks)]
         for handle, mark in zip(self._marks, marks, strict=True):
             at = mark.position_m if isinstance(mark, Ghost) else mark.center_m
             _place(handle, at, (1.0, 0.0, 0.0, 0.0) if isinstance(mark, Sphere) else mark.quat)
 
 
 def _place(handle: Any, position: Any, quat: Any) -> None:
-    """Where a node is, world frame; viser sends nothing that has not changed."""
+    """Place a node, world frame; viser sends only what has changed."""
     handle.position, handle.wxyz = np.asarray(position, float), np.asarray(quat, float)
 
 
@@ -178,14 +186,14 @@ def _walls(home: Any) -> frozenset[int]:
 
 
 def _cut(pieces: list[_Piece], height_m: float, top_m: float) -> list[_Piece]:
-    """What is left of a geom whose middle is at this height, below the top; only upright boxes and cylinders are cut."""
+    """What is left below the top of a geom whose middle is at this height; only upright boxes and cylinders are cut."""
     left = []
     for piece in pieces:
         bottom = height_m + piece.offset_m - piece.half_m[2]
         half = (min(bottom + 2 * piece.half_m[2], top_m) - bottom) / 2
         if half > 0.0:
-            left.append(replace(piece, offset_m=piece.offset_m + half - piece.half_m[2], half_m=(*piece.half_m[:2], half))
-                        if piece.shape != "ball" else piece)
+            left.append(replace(piece, offset_m=piece.offset_m + half - piece.half_m[2],
+                                half_m=(*piece.half_m[:2], half)) if piece.shape != "ball" else piece)
     return left
 
 
@@ -194,7 +202,8 @@ def _mesh_nodes(scene: viser.SceneApi, twin: MujocoSimulator, table: MeshTable, 
     nodes = []
     for row in np.unique(table.rows):
         chosen = np.flatnonzero(table.rows == row)
-        corners, colors = table.vertices[table.triangles[chosen]], np.round(255 * table.rgb[chosen] ** 2.2).astype(np.uint8)  # linear
+        corners = table.vertices[table.triangles[chosen]]
+        colors = np.round(255 * table.rgb[chosen] ** 2.2).astype(np.uint8)  # linear
         if low and twin.model.body_weldid[row] == 0:
             turn, place = twin.data.xmat[row].reshape(3, 3), twin.data.xpos[row]
             corners, of = below(corners @ turn.T + place, LOW_FURNITURE_M)
@@ -202,7 +211,8 @@ def _mesh_nodes(scene: viser.SceneApi, twin: MujocoSimulator, table: MeshTable, 
         if not len(corners):
             continue
         shades = np.column_stack([np.repeat(colors, 3, axis=0), np.full(3 * len(colors), 255, np.uint8)])
-        mesh = trimesh.Trimesh(corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3), process=False, vertex_colors=shades)
+        mesh = trimesh.Trimesh(corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3), process=False,
+                               vertex_colors=shades)
         content = trimesh.exchange.gltf.export_glb(trimesh.Scene(mesh), tree_postprocessor=_dull)
         nodes.append((scene.add_glb(f"/meshes/{row}", content, cast_shadow=False), int(row)))
     return nodes
@@ -217,7 +227,7 @@ def _dull(tree: dict[str, Any]) -> None:
 
 
 def below(corners: np.ndarray, top_m: float) -> tuple[np.ndarray, np.ndarray]:
-    """What of triangles (N, 3, 3) lies below a height (m): triangles (M, 3, 3), and which of the given ones each is of (M,)."""
+    """The part of triangles (N, 3, 3) below a height: triangles (M, 3, 3), and of which given one each is (M,)."""
     under = corners[:, :, 2] < top_m
     kept, of = [corners[under.all(axis=1)]], [np.flatnonzero(under.all(axis=1))]
     for count in (1, 2):  # corners below
@@ -225,13 +235,14 @@ def below(corners: np.ndarray, top_m: float) -> tuple[np.ndarray, np.ndarray]:
         lone = np.argmax(under[which] == (count == 1), axis=1)  # the corner that is alone on its side
         a, b, c = (corners[which, (lone + k) % 3] for k in range(3))
         to_b, to_c = (a + ((top_m - a[:, 2]) / (end[:, 2] - a[:, 2]))[:, None] * (end - a) for end in (b, c))
-        kept += [np.stack([a, to_b, to_c], axis=1)] if count == 1 else [np.stack([to_b, b, c], axis=1), np.stack([to_b, c, to_c], axis=1)]
+        parts = [(a, to_b, to_c)] if count == 1 else [(to_b, b, c), (to_b, c, to_c)]
+        kept += [np.stack(part, axis=1) for part in parts]
         of += [which] * count
     return np.concatenate(kept), np.concatenate(of)
 
 
 def _kind(mark: WireBox | Sphere | Ghost) -> tuple[Any, ...]:
-    """What a mark looks like, wherever it is."""
+    """The looks of a mark, without its place."""
     if isinstance(mark, WireBox):
         return ("wire", *np.round(mark.half_size_m, 4).tolist(), *mark.rgb)
     if isinstance(mark, Sphere):
@@ -242,7 +253,8 @@ def _kind(mark: WireBox | Sphere | Ghost) -> tuple[Any, ...]:
 def _mark_node(scene: viser.SceneApi, name: str, mark: WireBox | Sphere | Ghost) -> Any:
     color = tuple(int(round(255 * value)) for value in mark.rgb)
     if isinstance(mark, WireBox):
-        corners = np.array([[1 - 2 * (k >> bit & 1) for bit in range(3)] for k in range(8)]) * np.asarray(mark.half_size_m)
+        corners = np.array([[1 - 2 * (k >> bit & 1) for bit in range(3)]
+                            for k in range(8)]) * np.asarray(mark.half_size_m)
         edges = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b).bit_count() == 1]
         return scene.add_line_segments(name, corners[np.array(edges)], color, thickness=3.0, thickness_units="screen")
     seen = {"opacity": mark.alpha, "cast_shadow": False, "receive_shadow": False}
@@ -252,7 +264,8 @@ def _mark_node(scene: viser.SceneApi, name: str, mark: WireBox | Sphere | Ghost)
         return scene.add_icosphere(name, mark.size[0], color, **seen)
     if mark.shape == "box":
         return scene.add_box(name, color, tuple(2 * value for value in mark.size), **seen)
-    return scene.add_cylinder(name, mark.size[0], 2 * mark.size[1] + (2 * mark.size[0] if mark.shape == "capsule" else 0.0), color, **seen)
+    return scene.add_cylinder(name, mark.size[0],
+                              2 * mark.size[1] + (2 * mark.size[0] if mark.shape == "capsule" else 0.0), color, **seen)
 
 
 def light(scene: viser.SceneApi, towards_sun: Sequence[float]) -> None:

@@ -1,5 +1,6 @@
-"""Agents of the user's own beside a page that others look at: their code runs in a thread of its own, so that one which never
-answers, or ends the program, stops the episode and nothing else.
+"""Agents of the user's own beside a page that others look at.
+
+Their code runs in a thread of its own. An agent that never answers, or ends the program, stops the episode alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Apart:
         self._asked.put(None)
 
     def call(self, name: str, limit_s: float, function: Callable[..., Any], *values: Any) -> Any:
-        """What a function gives. UserError after the limit; the next call of the same name waits for the answer that is due."""
+        """The result of a function. UserError after the limit; the next call of this name waits for the same answer."""
         if self._open and self._open[0] != name and self._open[1].done():
             self._open = None
         if self._open is None:
@@ -39,9 +40,8 @@ class Apart:
             self._asked.put((self._open[1], function, values))
         asked, answer = self._open
         if asked != name or not wait([answer], limit_s).done:
-            raise UserError(
-                f"{self._said} has not answered ({asked}) for {limit_s:.0f} s: press Play to wait on, or choose another agent."
-            )
+            raise UserError(f"{self._said} has not answered ({asked}) for {limit_s:.0f} s: press Play to wait on, or "
+                            "choose another agent.")
         self._open = None
         return answer.result()
 

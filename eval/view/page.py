@@ -1,5 +1,7 @@
-"""The page: what can be pressed and chosen, and what is shown beside the home. What is pressed comes back as calls in a queue, since
-the browsers' threads must not touch the simulator. Each is put there in the server's thread, in the order in which it comes.
+"""The page: what can be pressed and chosen, and what is shown beside the home.
+
+What is pressed comes back as calls in a queue, since the browsers' threads must not touch the simulator. The server's
+thread puts them there in the order in which they come.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ keys | do | keys | do
 Shift and a click on the floor drives there; the arrows at the hand pull it."""
 
 BASE = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "turn left": (0.0, 1.0), "turn right": (0.0, -1.0)}
-HAND = {"up": (0.0, 0.0, 1.0), "down": (0.0, 0.0, -1.0), "left": (0.0, 1.0, 0.0), "right": (0.0, -1.0, 0.0), "ahead": (1.0, 0.0, 0.0),
-        "back": (-1.0, 0.0, 0.0)}
+HAND = {"up": (0.0, 0.0, 1.0), "down": (0.0, 0.0, -1.0), "left": (0.0, 1.0, 0.0), "right": (0.0, -1.0, 0.0),
+        "ahead": (1.0, 0.0, 0.0), "back": (-1.0, 0.0, 0.0)}
 
 
 class Page:
@@ -97,7 +99,8 @@ class Page:
             self._on(base.on_click, lambda: ("drive", *BASE[base.value]))
             for label, names in (("Hand", ("up", "down")), ("", ("left", "right", "ahead", "back"))):
                 hand = gui.add_button_group(label, names)
-                self._on(hand.on_click, lambda hand=hand: ("move_hand", *(HAND_STEP_M * value for value in HAND[hand.value])))
+                self._on(hand.on_click,
+                         lambda hand=hand: ("move_hand", *(HAND_STEP_M * value for value in HAND[hand.value])))
             face = gui.add_button_group("Cup faces", tuple(FACINGS))
             self._on(face.on_click, lambda: ("face", FACINGS[face.value]))
             self.suction = gui.add_checkbox("Suction", False)
@@ -123,14 +126,16 @@ class Page:
 
     def _add_keys(self, gui: viser.GuiApi) -> None:
         keys = {"P": ("Play or pause", "toggle"), "O": ("One step", "step"), "N": ("Next episode", "next"),
-                "C": ("Suction on or off", "toggle_grip"), "X": ("Stop moving", "halt"), "Z": ("It is done", "call_stop"),
+                "C": ("Suction on or off", "toggle_grip"), "X": ("Stop moving", "halt"),
+                "Z": ("It is done", "call_stop"),
                 **{key: (f"Base: {name}", "drive", *BASE[name]) for key, name in zip("IKJL", BASE)},
-                **{key: (f"Hand: {name}", "move_hand", *(HAND_STEP_M * value for value in HAND[name])) for key, name in zip("TGFHRY", HAND)}}
+                **{key: (f"Hand: {name}", "move_hand", *(HAND_STEP_M * value for value in HAND[name]))
+                   for key, name in zip("TGFHRY", HAND)}}
         for key, (label, *call) in keys.items():
             self._on(gui.add_command(label, hotkey=key).on_trigger, lambda call=call: call)
 
     async def _greet(self, client: viser.ClientHandle) -> None:
-        """A browser has opened the page: it has a camera of its own. It cannot have left, since both happen in the server's thread."""
+        """Give a browser that opened the page its camera. It cannot have left: both happen in the server's thread."""
         self.cameras[client.client_id] = CAMERAS[0]
         with self.looks:
             camera = client.gui.add_dropdown("Camera", CAMERAS, order=-1.0)
@@ -146,7 +151,7 @@ class Page:
     # ------------------------------------------------------------------ what is pressed
 
     def _on(self, register: Callable[..., Any], call: Callable[[], Sequence[Any]]) -> None:
-        """When a person presses something: a name and values to call it with, as `call` gives them at that moment."""
+        """Queue what `call` gives, a name and values, whenever a person presses an element."""
         async def pressed(event: Any) -> None:
             if event.client is not None:  # a person, not we
                 self._call(*call())
@@ -207,9 +212,8 @@ class _Curves:
     """A chart whose lines are known once an episode runs."""
 
     def __init__(self, gui: viser.GuiApi, title: str) -> None:
-        self._chart = gui.add_uplot((np.zeros(1), np.zeros(1)), (uplot.Series(label="s"), uplot.Series(label="-")), title=title, height=190,
-                                    scales={"x": uplot.Scale(time=False)},
-                                    visible=False)
+        self._chart = gui.add_uplot((np.zeros(1), np.zeros(1)), (uplot.Series(label="s"), uplot.Series(label="-")),
+                                    title=title, height=190, scales={"x": uplot.Scale(time=False)}, visible=False)
         self._names: tuple[str, ...] = ()
 
     def show(self, times_s: Sequence[float], curves: dict[str, Sequence[float]]) -> None:
@@ -220,6 +224,7 @@ class _Curves:
         kept = np.unique(np.linspace(0, len(times_s) - 1, min(CURVE_POINTS, len(times_s))).astype(int))
         if tuple(curves) != self._names:
             self._names = tuple(curves)
-            self._chart.series = (uplot.Series(label="s"), *(
-                uplot.Series(label=name.replace("_", " "), stroke=COLOURS[k % len(COLOURS)], width=2) for k, name in enumerate(curves)))
+            self._chart.series = (uplot.Series(label="s"),
+                                  *(uplot.Series(label=name.replace("_", " "), stroke=COLOURS[k % len(COLOURS)],
+                                                 width=2) for k, name in enumerate(curves)))
         self._chart.data = tuple(np.asarray(values, float)[kept] for values in (times_s, *curves.values()))

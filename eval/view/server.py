@@ -1,7 +1,7 @@
 """Where the page is served: viser's server at the address that was asked for, behind a guard and a gate.
 
-viser asks nobody where a request comes from and hands every message on as it is. Its server is one of `websockets`, which is made
-here with the guard in front of each request and the gate in front of each message.
+viser asks nobody where a request comes from, and hands every message on as it is. Its server is one of `websockets`,
+which is made here with the guard before each request and the gate before each message.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def address(host: str, port: int) -> int:
         with socket.create_server((host, port), family=family) as held:
             return held.getsockname()[1]
     except (OSError, OverflowError) as error:
-        raise UserError(f"host={host} port={port} cannot be listened at: {getattr(error, 'strerror', None) or error}. Choose another "
-                        "port=, or port=0 for a free one.") from error
+        raise UserError(f"host={host} port={port} cannot be listened at: {getattr(error, 'strerror', None) or error}. "
+                        "Choose another port=, or port=0 for a free one.") from error
 
 
 class Teller:
@@ -97,7 +97,8 @@ def make_server(host: str, port: int, allowed_hosts: Sequence[str] = ()) -> Any:
         server = Server(host=host, port=wanted, verbose=False)
     if not is_guarded():
         stop(server)
-        raise UserError(f"viser {viser.__version__} starts its server in a way that cannot be guarded: pip install 'viser==1.1.1'.")
+        raise UserError(f"viser {viser.__version__} starts its server in a way that cannot be guarded: pip "
+                        "install 'viser==1.1.1'.")
     made.append(server)
     if server.get_port() != wanted:  # somebody was quicker, and viser takes the next one
         stop(server)
@@ -106,8 +107,10 @@ def make_server(host: str, port: int, allowed_hosts: Sequence[str] = ()) -> Any:
 
 
 @contextlib.contextmanager
-def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool], tell: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """Every websocket server that is made meanwhile has the guard and the gate. Gives a function that says whether one was made."""
+def _guarded(guard: Any, lets_in: Callable[[bytes | str], bool],
+             tell: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """Put the guard and the gate before websocket servers made meanwhile. Gives a function that says whether one
+    was."""
     import viser
 
     from eval.view.guard import ALL_ANSWERS, reached_at

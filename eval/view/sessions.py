@@ -1,6 +1,6 @@
-"""What runs behind the page: one skill, the plan of a scenario, or a person who drives through either, an episode at a time.
+"""What runs behind the page: a skill, the plan of a scenario, or a person who drives through either.
 
-All of them are asked alike, by the attributes of `Session`.
+It runs an episode at a time, and all kinds are used by the attributes of `Session`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from eval.agents import PolicyAgent, make_agent
-from eval.evaluate import SEED_STRIDE
 from eval.recording.record import Prepared
 from eval.recording.scenario_episodes import ScenarioJob
-from eval.recording.skill_episodes import SkillJob, features_of_skill, frames_per_s, seed_of, task_in_words
+from eval.recording.skill_episodes import SkillJob, features_of_skill, frames_per_s, task_in_words
 from eval.recording.tape import Recorded, Tape, plain
 from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor, step_all
 from eval.scenario.video import marks, phase, short
+from eval.slots import SEED_STRIDE, episode_seed, failure_of
 from eval.view.driver import Driver
 from eval.view.own_code import OwnAgentApart
 from planner.scenario_env import ScenarioEnv
@@ -32,8 +32,11 @@ MOST_SKIPPED = 50  # episodes in which the robot finds no place, one after anoth
 
 
 class Session(ABC):
-    """name: of the skill or scenario. env: its environment. number: of the episode. words: what is to be done. done, success, reason: how
-    the episode ended. driver: the person who acts, if one does. recorded: an episode that was driven, once it is over and was taped.
+    """What the viewer shows.
+
+    name: of the skill or scenario. env: its environment. number: of the episode. words: its task. done, success,
+    reason: how the episode ended. driver: the person who acts, if one does. recorded: a driven episode that is over and
+    was taped.
     """
 
     name: str
@@ -110,7 +113,8 @@ class SkillSession(Session):
         job = self.job
 
         def make() -> Any:
-            return make_agent(job.agent, load_checkpoint(file) if file else None, [self.env], job.deterministic, job.network)
+            return make_agent(job.agent, load_checkpoint(file) if file else None, [self.env], job.deterministic,
+                              job.network)
 
         return OwnAgentApart(f"agent={job.agent}", make) if ":" in job.agent else make()
 
@@ -124,7 +128,7 @@ class SkillSession(Session):
     def begin(self, number: int) -> None:
         self.close()
         for self.number in range(number, number + MOST_SKIPPED):
-            seed = seed_of(self.job.seed, self.number)
+            seed = episode_seed(self.job.seed, self.number)
             episode = self.env.numbered_episode(self.number + SEED_STRIDE * self.job.seed)
             try:
                 self._observation, info = self.env.reset(seed=seed, options={"episode": episode})
@@ -135,7 +139,8 @@ class SkillSession(Session):
                 why = error
         else:
             raise why
-        self.words, self.done, self.success, self.reason, self.recorded = task_in_words(self.env, info), False, False, "", None
+        self.done, self.success, self.reason, self.recorded = False, False, "", None
+        self.words = task_in_words(self.env, info)
         self._start = {"seed": seed, "episode": plain(self.env.episode)}
         if self.driver:
             self.driver.begin(self.sim)
@@ -153,18 +158,19 @@ class SkillSession(Session):
             self._tape.frame(before, action, reward, terminated, truncated, bool(info["success"]))
         if self.done:
             self.success = bool(info["success"])
-            self.reason = "" if self.success else _failure(info["metrics"])
+            self.reason = "" if self.success else _spoken_failure(info["metrics"])
             if self._tape:
                 tape, self._tape = self._tape, None
-                self.recorded = tape.recorded(0, self._start, self.words, self.success, None if self.success else self.reason,
-                                              self._observation)
+                self.recorded = tape.recorded(0, self._start, self.words, self.success,
+                                              None if self.success else self.reason, self._observation)
 
     def marks(self) -> list[Any]:
         return self.env.skill.marks(self.sim)
 
     def lines(self) -> list[str]:
         env = self.env
-        return [f"step {env.steps} of {env.skill.max_steps}", f"reward so far {sum(env.reward_sums.values()):.2f}", *env.status_lines()]
+        return [f"step {env.steps} of {env.skill.max_steps}", f"reward so far {sum(env.reward_sums.values()):.2f}",
+                *env.status_lines()]
 
     def skill(self) -> Skill | None:
         return self.env.skill
@@ -241,15 +247,16 @@ class DrivenScenario(Session):
 
     def _env(self) -> ScenarioEnv:
         if self.taped not in self._envs:
-            hab = self.job.eval
-            self._envs[self.taped] = self.job.make() if self.taped else ScenarioEnv(hab.scenario, HomeSettings(depth_size=0, **hab.env))
+            hab, home = self.job.eval, HomeSettings(depth_size=0, **self.job.eval.env)
+            self._envs[self.taped] = self.job.make() if self.taped else ScenarioEnv(hab.scenario, home)
         return self._envs[self.taped]
 
     def begin(self, number: int) -> None:
         self.close()
         self.number, self.done, self.success, self.reason, self.recorded = number, False, False, "", None
         self.env = self._env()
-        self.env.reset(seed=seed_of(self.job.eval.seed, number), options={"episode": self.job.eval.episode(number)})
+        seed = episode_seed(self.job.eval.seed, number)
+        self.env.reset(seed=seed, options={"episode": self.job.eval.episode(number)})
         self.words = self.env.instruction
         self.driver.begin(self.sim)
 
@@ -259,12 +266,9 @@ class DrivenScenario(Session):
         if not self.done:
             return
         self.success = bool(info["success"])
-        self.reason = "" if self.success else _failure(info["metrics"])
+        self.reason = "" if self.success else _spoken_failure(info["metrics"])
         if self.taped:
-            env, tape = self.env, self.env.tape
-            env.tape = None
-            start = {"seed": env.start_seed, "episode": plain(env.episode)}
-            self.recorded = tape.recorded(0, start, env.task, self.success, None if self.success else self.reason, env.last_seen)
+            self.recorded = self.env.recorded(0, self.success, self.reason)
 
     def marks(self) -> list[Any]:
         return marks(SimpleNamespace(steps=(), episode=self.env.episode, sim=self.sim))
@@ -277,12 +281,12 @@ class DrivenScenario(Session):
             close()
 
 
-def _failure(metrics: dict[str, float]) -> str:
-    found = next((name.removeprefix("failure/") for name, value in metrics.items() if name.startswith("failure/") and value), "")
-    return found.replace("_", " ")
+def _spoken_failure(metrics: dict[str, float]) -> str:
+    return (failure_of(metrics) or "").replace("_", " ")
 
 
 def _scenario_lines(env: ScenarioEnv) -> list[str]:
     targets = len(env.episode.targets)
     at_goal = sum(env.at_goal(k) for k in range(targets))
-    return [f"step {env.steps} of {env.max_steps} ({env.steps * STEP_S:.0f} s)", f"objects at their goals: {at_goal} of {targets}"]
+    return [f"step {env.steps} of {env.max_steps} ({env.steps * STEP_S:.0f} s)",
+            f"objects at their goals: {at_goal} of {targets}"]

@@ -36,10 +36,12 @@ END_S = 2.0  # the end of an episode can be read for so long
 SIGHT_PIXELS, SHOWN_PIXELS = 128, 208  # taken, and of what is shown
 HAND_SCALE_M = 0.22  # of the arrows that pull the hand
 LONG_WORDS = 80  # characters of a task that is no heading any more
+WITH_SIM = ("drive_to", "move_hand", "hand_to", "face")  # methods of the driver that take the simulator
+OF_THE_DRIVER = (*WITH_SIM, "drive", "grip", "halt", "call_stop")
 
 
 def view(settings: Settings, prepare: choices.Prepare) -> None:
-    """Show what the settings say, until Ctrl-C. UserError for what cannot be shown, or an address that cannot be had."""
+    """Show what the settings say, until Ctrl-C. UserError for what cannot be shown, or an address in use."""
     config = settings.config
     group = "hab" if settings.choices.get("hab") else "skill"
     task = next(word for word in reversed(settings.overrides) if word.startswith(f"{group}="))
@@ -57,8 +59,9 @@ def view(settings: Settings, prepare: choices.Prepare) -> None:
 
 
 def _run(viewer: Viewer, config: Any, task: str, port: int) -> None:
-    """Until Ctrl-C."""
-    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{port}; Ctrl-C ends it", flush=True)
+    """Run the viewer until Ctrl-C."""
+    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{port}; Ctrl-C "
+          "ends it", flush=True)
     if config.host not in ("127.0.0.1", "localhost", "::1"):
         print("other machines that reach this one can look and drive, too", flush=True)
     try:
@@ -69,7 +72,7 @@ def _run(viewer: Viewer, config: Any, task: str, port: int) -> None:
 
 
 def _says(error: BaseException) -> str:
-    """What went wrong, in one sentence; with the place in the code where the code did not foresee it."""
+    """One sentence about an error; an error that the code did not foresee comes with its place in the code."""
     if isinstance(error, MISTAKES):
         return str(error)
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -79,15 +82,18 @@ def _says(error: BaseException) -> str:
 class Viewer:
     """One turn of the loop after another: what is pressed, one step, what is shown."""
 
-    def __init__(self, server: Any, settings: Settings, prepare: choices.Prepare, task: str, chosen: choices.Chosen) -> None:
+    def __init__(self, server: Any, settings: Settings, prepare: choices.Prepare, task: str,
+                 chosen: choices.Chosen) -> None:
         config = settings.config
         self._server, self._typed, self._prepare = server, settings.overrides, prepare
         self._output = Path(config.output)
-        self._kept = demonstrations.Demonstrations(Path(config.out) if config.out is not None else self._output / "teleop")
+        self._kept = demonstrations.Demonstrations(Path(config.out) if config.out is not None
+                                                   else self._output / "teleop")
         self._told = ""  # of what fails again and again
         self.playing, self._steps = not config.paused, 0
         self._task, self._agent, self._seed = task, config.agent, config.seed
-        self._page, self._home = Page(server, list(dict.fromkeys([*choices.tasks(), task])), config.speed), HomeInScene(server.scene)
+        self._page, self._home = Page(server, list(dict.fromkeys([*choices.tasks(), task])),
+                                      config.speed), HomeInScene(server.scene)
         light(server.scene, SUN_DIRECTION)
         self._due = self._ended_at = 0.0
         self._shown_at: dict[str, float] = {}
@@ -101,19 +107,26 @@ class Viewer:
     # ------------------------------------------------------------------ the loop
 
     def turn(self) -> None:
-        """What was pressed; then one step if it is time for one. Nothing that fails in it ends the page."""
+        """Do what was pressed, then one step if it is time for one. Nothing that fails ends the page."""
         for name, values in self._page.pressed():
             self._told = ""
-            self._try(getattr(self, f"_do_{name}"), *values)
+            self._try(self._press, name, *values)
         if self._page.dropped:
-            print(f"rearrange view: {self._page.dropped} things were pressed too fast, and dropped.", file=sys.stderr, flush=True)
+            print(f"rearrange view: {self._page.dropped} things were pressed too fast, and dropped.", file=sys.stderr,
+                  flush=True)
             self._page.dropped = 0
         self._try(self._go_on)
+
+    def _press(self, name: str, *values: Any) -> None:
+        if name in OF_THE_DRIVER:
+            self._drive(name, *values)
+        else:
+            getattr(self, f"_do_{name}")(*values)
 
     def _go_on(self) -> None:
         if (point := self._pulled_to) is not None:
             self._pulled_to = None
-            self._drive("hand_to", self.session.sim, point)
+            self._drive("hand_to", point)
         session = self.session
         if session.done and self.playing and self._page.goes_on.value and time.monotonic() > self._ended_at + END_S:
             self._begin(session.number + 1)
@@ -124,7 +137,7 @@ class Viewer:
             time.sleep(IDLE_S)
 
     def _try(self, call: Callable[..., None], *values: Any) -> None:
-        """Whatever fails, also in code of the user's own, is told in the page, and here; the page stays."""
+        """Call something. Whatever fails, also in the user's code, is told in the page and here; the page stays."""
         try:
             call(*values)
         except (Exception, SystemExit) as error:
@@ -183,7 +196,7 @@ class Viewer:
     # ------------------------------------------------------------------ what is chosen
 
     def _begin(self, number: int) -> None:
-        """An episode of what runs."""
+        """Begin an episode of what runs."""
         if number > MANY:
             raise UserError(f"episodes have numbers up to {MANY:,}.")
         try:
@@ -193,7 +206,7 @@ class Viewer:
             raise
 
     def _start(self, chosen: choices.Chosen, number: int) -> None:
-        """An episode; nothing has changed here if it cannot be begun."""
+        """Begin an episode; nothing changes here if that fails."""
         session = chosen.session
         session.taped = self._page.record.value
         if session.taped and session.driver:
@@ -210,7 +223,7 @@ class Viewer:
         self._show(everything=True)
 
     def _choose(self, task: str, agent: str, seed: int) -> None:
-        """Something else is to run; what runs goes on where that cannot be."""
+        """Run something else; what runs goes on where that fails."""
         self._page.head.content = f"### {task.partition('=')[2].replace('_', ' ')}\nis being prepared ..."
         before = self.session
         self._start(choices.choose(self._typed, task, agent, seed, self._prepare), int(self._page.episode.value))
@@ -267,42 +280,22 @@ class Viewer:
         if self.session.env.steps == 0:
             self._begin(self.session.number)
         begins = "now" if self.session.taped else "with the next episode"
-        self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {self._kept.root / self.session.name}"
-
-    def _drive(self, name: str, *values: Any) -> None:
-        """What only a person who drives can ask for."""
-        if driver := self.session.driver:
-            getattr(driver, name)(*values)
-
-    def _do_drive(self, forward: float, turn: float) -> None:
-        self._drive("drive", forward, turn)
-
-    def _do_drive_to(self, x: float, y: float) -> None:
-        self._drive("drive_to", self.session.sim, x, y)
-
-    def _do_move_hand(self, *by_m: float) -> None:
-        self._drive("move_hand", self.session.sim, *by_m)
-
-    def _do_face(self, axis: tuple[float, float, float]) -> None:
-        self._drive("face", self.session.sim, axis)
-
-    def _do_grip(self, on: bool) -> None:
-        self._drive("grip", on)
+        folder = self._kept.root / self.session.name
+        self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {folder}"
 
     def _do_toggle_grip(self) -> None:
         if self.session.driver:
-            self._do_grip(not self.session.driver.suction)
+            self._drive("grip", not self.session.driver.suction)
 
-    def _do_halt(self) -> None:
-        self._drive("stop_now")
-
-    def _do_call_stop(self) -> None:
-        self._drive("call_stop")
+    def _drive(self, name: str, *values: Any) -> None:
+        """Call the driver, where a person drives."""
+        if driver := self.session.driver:
+            getattr(driver, name)(*([self.session.sim] if name in WITH_SIM else []), *values)
 
     def _add_hand(self) -> None:
-        """Arrows at the hand, which pull it."""
-        self._hand = self._server.scene.add_transform_controls("/hand", HAND_SCALE_M, disable_rotations=True, disable_sliders=True,
-                                                               depth_test=False, visible=False)
+        """Add arrows at the hand, which pull it."""
+        self._hand = self._server.scene.add_transform_controls(
+            "/hand", HAND_SCALE_M, disable_rotations=True, disable_sliders=True, depth_test=False, visible=False)
         self._pulled = False
         self._pulled_to: tuple[float, float, float] | None = None
 
@@ -341,8 +334,8 @@ class Viewer:
         page.now.content = "\n".join(f"- {line}" for line in self._lines())
         steps, at = session.plan()
         page.steps.visible = bool(steps)
-        page.plan.content = "\n".join(f"{k + 1}. **{step}**  (now)" if k == at else f"{k + 1}. ~~{step}~~" if k < at else f"{k + 1}. {step}"
-                                      for k, step in enumerate(steps))
+        page.plan.content = "\n".join(f"{k + 1}. **{step}**  (now)" if k == at else f"{k + 1}. ~~{step}~~" if k < at
+                                      else f"{k + 1}. {step}" for k, step in enumerate(steps))
         if session.driver:
             page.suction.value = session.driver.suction
 
@@ -351,7 +344,8 @@ class Viewer:
         first, *rest = session.lines()
         lines = [first + ("" if self.playing or session.done else ", paused"), *rest]
         if self._chosen.followed:
-            lines.append("policy: " + ", ".join(f"{self._chosen.files[skill].stem} of {run.name}" for skill, run in self._chosen.followed.items()))
+            lines.append("policy: " + ", ".join(f"{self._chosen.files[skill].stem} of {run.name}"
+                                                for skill, run in self._chosen.followed.items()))
         if session.driver and session.driver.note:
             lines.append(f"**{session.driver.note}**")
         return [*lines, f"{session.env.episode.scene}, {session.env.episode.id}"]
@@ -362,7 +356,8 @@ class Viewer:
         session, sim = self.session, self.session.sim
         depth = sim.depth_image(SIGHT_PIXELS)
         self._map.add(depth, sim.base_pose, sim.ee_in_base)
-        self._page.depth.image = depth_picture(session.scene.image if session.scene.image is not None else depth, SHOWN_PIXELS)
+        self._page.depth.image = depth_picture(session.scene.image if session.scene.image is not None else depth,
+                                               SHOWN_PIXELS)
         colour = sim.head_picture(SHOWN_PIXELS)
         self._page.colour.visible = colour is not None
         if colour is not None:
@@ -372,7 +367,7 @@ class Viewer:
         self._page.map.image = floor_picture(picture, SHOWN_CELL_M, SHOWN_PIXELS, known.latest_route if known else None)
 
     def _target(self) -> tuple[float, float]:
-        """What the skill is about, on the floor (world, m); without one the robot itself."""
+        """Place of the skill's goal on the floor (world, m); that of the robot without a skill."""
         skill, sim = self.session.skill(), self.session.sim
         if skill is None:
             return sim.base_pose[:2]

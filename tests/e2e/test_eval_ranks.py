@@ -18,10 +18,10 @@ WORDS = ("eval", "skill=pick", "agent=zero", "sim.num_layouts=4", "episodes=40",
 
 def tasks(directory, *words: str, size: int = 2) -> list[subprocess.Popen]:
     """As srun starts them."""
-    slurm = {"SLURM_JOB_ID": str(port()), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": str(size), "MASTER_PORT": str(port()),
-             "SLURM_STEP_TASKS_PER_NODE": str(size), "SLURM_STEP_NODELIST": "localhost"}
-    return [Forked([*words], directory, environment(directory) | slurm | {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)})
-            for rank in range(size)]
+    slurm = {"SLURM_JOB_ID": str(port()), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": str(size),
+             "MASTER_PORT": str(port()), "SLURM_STEP_TASKS_PER_NODE": str(size), "SLURM_STEP_NODELIST": "localhost"}
+    return [Forked([*words], directory, environment(directory) | slurm
+                   | {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)}) for rank in range(size)]
 
 
 def test_two_tasks_have_the_result_of_one(tmp_path):

@@ -31,7 +31,8 @@ def env():
 
 @pytest.fixture(scope="module")
 def found(file, tmp_path_factory):
-    return sources("expert", {"navigate": str(file)}, ["navigate"], tmp_path_factory.mktemp("none"), "tidy_house")["navigate"]
+    return sources("expert", {"navigate": str(file)}, ["navigate"], tmp_path_factory.mktemp("none"),
+                   "tidy_house")["navigate"]
 
 
 def test_steps_and_turns_are_carried_out_by_odometry(file, env, monkeypatch):
@@ -75,8 +76,8 @@ def test_the_level_camera_sees_no_robot_and_floor_where_floor_is(env):
     slope = (31 - 15.5) * 2 / 32  # of the last row
     assert image[-1, :, 0].max() <= config.camera_height_m / slope + 1e-3
     assert image.min() > 0.3, "the arm is nearer than anything else"
-    narrow = level_depth(env.sim, 16, CONFIGS["objectnav"](near_m=0.0, far_m=10.0, fov_deg=2 * math.degrees(math.atan(0.5)),
-                                                           camera_height_m=1.25))
+    narrow = level_depth(env.sim, 16, CONFIGS["objectnav"](near_m=0.0, far_m=10.0, fov_deg=2
+                                                           * math.degrees(math.atan(0.5)), camera_height_m=1.25))
     np.testing.assert_array_equal(narrow * RANGE_M, image[8:24, 8:24])
 
 
@@ -88,7 +89,8 @@ def test_a_policy_of_pointnav_is_a_source_of_navigate_alone(file, found, tmp_pat
         sources("expert", {"pick": str(file)}, ["pick"], tmp_path, "tidy_house")
 
 
-@pytest.mark.parametrize("settings, words", [({"actions": "velocity"}, "a policy of discrete actions"), ({"fov_deg": 100.0}, "90 degrees")])
+@pytest.mark.parametrize("settings, words", [({"actions": "velocity"}, "a policy of discrete actions"),
+                                             ({"fov_deg": 100.0}, "90 degrees")])
 def test_one_that_cannot_drive_the_fetch_is_one_sentence(settings, words):
     with pytest.raises(UserError, match=f"x.pt was trained with nav.*{words}"):
         pointnav_config(settings, "x.pt")
@@ -105,4 +107,5 @@ def test_one_that_was_trained_on_the_fetch_drives_it_by_its_velocities(env, tmp_
     for action in ((0.5, -2.0), (0.05, -0.05), (-1.0, 0.2)):
         pilot._player.act = lambda seen, action=action: np.array(action, np.float32)
         given += [pilot.command(env.sim, (1.0, 1.0)) for _ in range(1 if action[0] == 0.05 else 3)]
-    assert given == [(0.5, -1.0)] * 3 + [None] + [(-1.0, pytest.approx(0.2))] * 3, "held for three steps; nearly nothing is stop"
+    assert given == [(0.5, -1.0)] * 3 + [None] + [
+        (-1.0, pytest.approx(0.2))] * 3, "held for three steps; nearly nothing is stop"

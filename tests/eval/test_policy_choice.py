@@ -39,15 +39,16 @@ def evaluation(output: Path, name: str, checkpoint: Path, successes: float) -> N
     run = output / "eval" / "pick" / name
     run.mkdir(parents=True)
     (run / "config.yaml").write_text("{}\n")
-    figures = {"checkpoint": str(checkpoint), "success": successes, "episodes": 40, "split": "test", "deterministic": False}
+    figures = {"checkpoint": str(checkpoint), "success": successes, "episodes": 40, "split": "test",
+               "deterministic": False}
     (run / "metrics.json").write_text(json.dumps(figures))
 
 
 def test_newest_is_the_newest_that_is_finished_and_no_debug_run(training, tmp_path):
     training("older")
     good = training("good", "finished", "experiment=laptop")
-    left_out = [training("dbg", "finished", "experiment=debug"), training("cut", "stopped"), training("broke", "failed"),
-                training("killed", "running"), training("now", "running")]
+    left_out = [training("dbg", "finished", "experiment=debug"), training("cut", "stopped"),
+                training("broke", "failed"), training("killed", "running"), training("now", "running")]
     training("empty", "running", checkpoint=False)
     with hold(left_out[-1]):
         found, newer = newest_finished(tmp_path, "pick")
@@ -94,10 +95,12 @@ def test_success_is_of_the_newest_evaluation_of_that_run(training, tmp_path):
 
 
 def test_what_is_not_there_is_told_with_what_to_do(training, tmp_path):
-    with pytest.raises(UserError, match=r"skills.pick: no checkpoint at nwest.*Did you mean skills.pick=newest\?.*=expert"):
+    with pytest.raises(UserError,
+                       match=r"skills.pick: no checkpoint at nwest.*Did you mean skills.pick=newest\?.*=expert"):
         choose("nwest", "pick", tmp_path, "skills.pick")
     training("cut", "stopped", what="tidy_house")
-    with pytest.raises(UserError, match="no finished training run.*cut .stopped.: checkpoint=.*rearrange train hab=tidy_house"):
+    with pytest.raises(UserError,
+                       match="no finished training run.*cut .stopped.: checkpoint=.*rearrange train hab=tidy_house"):
         choose(None, "tidy_house", tmp_path, "checkpoint")
     with pytest.raises(UserError, match="no policy of tidy_house comes with the package. Train one"):
         choose("pretrained", "tidy_house", tmp_path, "checkpoint")

@@ -35,12 +35,13 @@ def test_each_value_of_each_setting_gives_a_name_of_its_own_and_what_the_agent_i
 ANY = {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad": 0.25}
 
 
-@pytest.mark.parametrize("task, settings, name", [
-    ("pick", {}, "HAB's start"),
-    ("pick", ANY, "any start"), ("pick", ANY | {"substeps": 8}, "any start, sim.substeps=8"),
-    ("pick", ANY | {"start_yaw_noise_rad": 0.5}, "any start, skill.start_yaw_noise_rad=0.5"),
-    ("navigate", {"stop_within_m": 2.0}, "HAB's pose"), ("navigate", {"any_start": True, "stop_within_m": 2.0}, "any place"),
-    ("place", {"episodes": "a.json", "substeps": 2}, "sim.episodes=a.json, sim.substeps=2"),
-    ("pointnav", {"agent": "fetch"}, "Habitat's rule, nav.agent=fetch")])
+@pytest.mark.parametrize("task, settings, name",
+                         [("pick", {}, "HAB's start"), ("pick", ANY, "any start"),
+                          ("pick", ANY | {"substeps": 8}, "any start, sim.substeps=8"),
+                          ("pick", ANY | {"start_yaw_noise_rad": 0.5}, "any start, skill.start_yaw_noise_rad=0.5"),
+                          ("navigate", {"stop_within_m": 2.0}, "HAB's pose"),
+                          ("navigate", {"any_start": True, "stop_within_m": 2.0}, "any place"),
+                          ("place", {"episodes": "a.json", "substeps": 2}, "sim.episodes=a.json, sim.substeps=2"),
+                          ("pointnav", {"agent": "fetch"}, "Habitat's rule, nav.agent=fetch")])
 def test_the_name_is_that_of_the_nearest_protocol_with_what_differs_as_it_is_typed(task, settings, name):
     assert protocol(task, settings) == name

@@ -31,16 +31,19 @@ SEEN = {"observations": ["rgb", "arm_depth"], "camera_size": 12}
 def test_a_network_sees_every_image_in_its_own_range():
     env = make_env("pick", depth_size=16, observations=IMAGES, camera_size=16, num_layouts=2)
     torch.manual_seed(0)  # by chance an encoder so small can answer 0 to everything
-    policy = Policy(env.observation_space, env.action_space, PolicyConfig(encoder="light", lstm_layers=1, hidden_size=16, embedding_size=8, body_size=0))
+    policy = Policy(env.observation_space, env.action_space,
+                    PolicyConfig(encoder="light", lstm_layers=1, hidden_size=16, embedding_size=8, body_size=0))
     assert set(policy.image_keys) == {"depth", *IMAGES}
     observation = env.reset(seed=0)[0]
     rows = {key: torch.from_numpy(np.asarray(observation[key], np.float32))[None] for key in policy.seen}
     for key, layout in policy.layouts.items():
-        assert layout.shape == observation[key].shape and 0 <= layout.as_hwc(rows[key]).min() <= layout.as_hwc(rows[key]).max() <= 1
+        assert layout.shape == observation[key].shape
+        assert 0 <= layout.as_hwc(rows[key]).min() <= layout.as_hwc(rows[key]).max() <= 1
     state, previous = torch.zeros(1, policy.state_size), torch.zeros(1, policy.action_size)
     first = policy.act(rows, state, previous, True).action
     for key in IMAGES:  # each of them counts
-        assert not torch.equal(first, policy.act(rows | {key: torch.zeros_like(rows[key])}, state, previous, True).action), key
+        assert not torch.equal(first,
+                               policy.act(rows | {key: torch.zeros_like(rows[key])}, state, previous, True).action), key
 
 
 def test_a_policy_of_a_plan_sees_what_it_was_trained_with_and_others_what_is_asked_for(tmp_path):
@@ -53,8 +56,8 @@ def test_a_policy_of_a_plan_sees_what_it_was_trained_with_and_others_what_is_ask
 
     with answering(*[answer] * 99) as url:
         chosen = {"navigate": str(path), "pick": url, "place": "expert"}
-        found = sources("expert", chosen, ["navigate", "pick", "place"], Path("outputs"), "tidy_house", None, RemoteSettings(image_size=0),
-                        ["segmentation", "instruction"], 10)
+        found = sources("expert", chosen, ["navigate", "pick", "place"], Path("outputs"), "tidy_house", None,
+                        RemoteSettings(image_size=0), ["segmentation", "instruction"], 10)
         assert (found["navigate"].seen, found["navigate"].camera_size) == (("rgb", "arm_depth"), 12)
         rules = Rules(max_steps={**Rules().max_steps, "navigate": 2, "pick": 3})
         job = Job(load_scenario("tidy_house"), "expert", {"split": "val", "num_layouts": 2}, found, rules, 1)
@@ -70,7 +73,8 @@ def test_a_policy_of_a_plan_sees_what_it_was_trained_with_and_others_what_is_ask
     assert told[0]["observation/segmentation"].shape == (10, 10, 1) and "observation/rgb" not in told[0]
     assert told[0]["prompt"] == told[0]["observation/instruction"] == told[1]["prompt"] == executor.instruction
     step = next(step for step in executor.steps if step.skill == "pick")
-    thing = executor.episode.objects[executor.symbols.objects[step.operator.args[0]]].partition("_")[2].replace("_", " ")
+    thing = executor.episode.objects[executor.symbols.objects[step.operator.args[0]]]
+    thing = thing.partition("_")[2].replace("_", " ")
     assert thing in told[0]["prompt"], "the current step in words"
 
 
@@ -114,7 +118,9 @@ def test_what_cannot_be_seen_is_one_sentence(words, said, tmp_path, monkeypatch,
 
 def test_a_training_and_an_evaluation_on_colours(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    small = ["experiment=debug", "policy=light", "sim.camera_size=12", "trainer.num_workers=1", "torch_threads=1", "steps=64", "name=x"]
-    assert main(["train", "nav=objectnav", "nav.num_homes=1", "sim.observations=[rgb]", "policy.image_size=0", *small]) == 0
-    assert main(["eval", "nav=objectnav", "checkpoint=outputs/train/objectnav/x", "nav.num_homes=1", "nav.max_steps=4", "episodes=1",
-                 "workers=1", "name=y"]) == 0
+    small = ["experiment=debug", "policy=light", "sim.camera_size=12", "trainer.num_workers=1", "torch_threads=1",
+             "steps=64", "name=x"]
+    assert main(["train", "nav=objectnav", "nav.num_homes=1", "sim.observations=[rgb]", "policy.image_size=0",
+                 *small]) == 0
+    assert main(["eval", "nav=objectnav", "checkpoint=outputs/train/objectnav/x", "nav.num_homes=1", "nav.max_steps=4",
+                 "episodes=1", "workers=1", "name=y"]) == 0

@@ -109,8 +109,8 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("after_ms", [0, 1, 3, 10, 30, 60, 100, 200])
 def test_ctrl_c_at_any_moment_ends_all_at_once(after_ms, tmp_path):
     """While processes start, too."""
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True, cwd=HOME)
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, start_new_session=True, cwd=HOME)
     assert process.stdout.readline() == "ready\n"
     time.sleep(after_ms / 1e3)  # timed: at any moment
     os.killpg(process.pid, signal.SIGINT)

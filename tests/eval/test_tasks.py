@@ -11,7 +11,8 @@ from rearrange.command_line.composition.parse_overrides import compose
 
 @pytest.mark.parametrize("split", ["val", "unseen"])
 def test_a_training_is_evaluated_in_homes_that_it_does_not_see(split):
-    """The homes of eval_split, drawn as the skill draws them: not those of training's file, and without its expert's advice."""
+    """The homes of eval_split, drawn as the skill draws them: not those of training's file, and without its expert's
+    advice."""
     words = ["skill=pick", "policy=blind", "sim.num_layouts=2", f"eval_split={split}"]
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
     task = training_task(plain, words)

@@ -9,20 +9,10 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
+from eval import video as of_video
 from eval.evaluate import EpisodeResult, Job, run_chunk, write
 from eval.scenario.video import PLAN_LINES
-from eval.video import (
-    FAILURE_RGB,
-    PANEL_RGB,
-    SUCCESS_RGB,
-    VideoError,
-    VideoWriter,
-    compose,
-    default_speed,
-    fit,
-    pace,
-    wrap,
-)
+from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit
 from rearrange.command_line.runs.run_directory import write_whole
 from rearrange.home.pictures.overlay import text_width
 from skills import SKILLS, make_env
@@ -53,12 +43,8 @@ def test_the_format_is_one_that_browsers_play(tmp_path):
     reader = imageio_ffmpeg.read_frames(str(tmp_path / "a.mp4"))
     meta = next(reader)
     reader.close()
-    assert (
-        meta["codec"] == "h264"
-        and meta["pix_fmt"].startswith("yuv420p")
-        and meta["fps"] == 30
-        and meta["size"] == (96, 64)
-    )
+    assert meta["codec"] == "h264" and meta["pix_fmt"].startswith("yuv420p") and meta["fps"] == 30
+    assert meta["size"] == (96, 64)
     head = (tmp_path / "a.mp4").read_bytes()
     assert head.index(b"moov") < head.index(b"mdat")  # can be played while it loads
 
@@ -111,8 +97,9 @@ def test_an_evaluation_goes_on_without_a_video_that_cannot_be_written(tmp_path, 
 
     discarded = []
     monkeypatch.setattr("eval.episode_video.EpisodeRecorder", Recorder)
-    monkeypatch.setattr("eval.evaluate._KEPT", {})
-    job = Job("pick", {"depth_size": 0, "max_steps": 5, "num_layouts": 4}, "zero", None, 4, videos=3, video_dir=str(tmp_path))
+    monkeypatch.setattr("eval.slots._KEPT", {})
+    job = Job("pick", {"depth_size": 0, "max_steps": 5, "num_layouts": 4}, "zero", None, 4, videos=3,
+              video_dir=str(tmp_path))
     results = list(run_chunk(job, [0, 1, 2, 3]))
     assert sorted(discarded) == [0, 1] and [r.steps for r in results] == [5] * 4
     found = {result.index: (result.video, result.video_problem) for result in results}
@@ -128,9 +115,9 @@ def test_a_video_has_a_frame_for_every_step_and_says_why_it_failed(tmp_path, mon
         return np.zeros((64, 96, 3), np.uint8)
 
     monkeypatch.setattr("eval.episode_video.compose", compose)
-    monkeypatch.setattr("eval.evaluate._KEPT", {})
-    settings = {"depth_size": 16, "max_steps": 10, "num_layouts": 4, "action_repeat": repeat, "render_mode": "rgb_array",
-                "action_parts": ["base"]}
+    monkeypatch.setattr("eval.slots._KEPT", {})
+    settings = {"depth_size": 16, "max_steps": 10, "num_layouts": 4, "action_repeat": repeat,
+                "render_mode": "rgb_array", "action_parts": ["base"]}
     job = Job("navigate", settings, "random", None, 2, videos=1, video_dir=str(tmp_path))
     first, second = run_chunk(job, [0, 1])
     assert first.steps == second.steps == 10 and second.video is None
@@ -142,20 +129,22 @@ def test_a_video_has_a_frame_for_every_step_and_says_why_it_failed(tmp_path, mon
 
 
 def test_a_slower_video_has_the_same_frames_for_longer_and_a_faster_one_fewer():
-    assert pace(1) == (1, 30) and pace(0.5) == (1, 15) and pace(0.1) == (1, 3) and pace(4) == (4, 30)
+    assert of_video.pace(1) == (1, 30) and of_video.pace(0.5) == (1, 15) and of_video.pace(0.1) == (1, 3)
+    assert of_video.pace(4) == (4, 30)
     for speed in (0.3, 1.0, 1.7, 2.5, 7, 1000):
-        steps, fps = pace(speed)
+        steps, fps = of_video.pace(speed)
         assert steps * fps / 30 == pytest.approx(speed) and steps >= 1 and 3 <= fps <= 45
     kinds = ({}, {"nav": "pointnav"}, {"hab": "tidy_house"})
-    assert [default_speed(kind) for kind in kinds] == [0.5, 1.0, 4.0]
-    assert [default_speed(kind | {"video_speed": 2}) for kind in kinds] == [2.0] * 3
+    assert [of_video.default_speed(kind) for kind in kinds] == [0.5, 1.0, 4.0]
+    assert [of_video.default_speed(kind | {"video_speed": 2}) for kind in kinds] == [2.0] * 3
 
 
 @pytest.mark.parametrize("speed, count, fps", [(0.5, 6, 15), (3, 2, 30)])
 def test_the_speed_of_a_video_says_which_steps_have_a_frame_of_what_size(tmp_path, monkeypatch, speed, count, fps):
-    monkeypatch.setattr("eval.evaluate._KEPT", {})
+    monkeypatch.setattr("eval.slots._KEPT", {})
     settings = {"depth_size": 16, "max_steps": 6, "num_layouts": 4, "render_mode": "rgb_array"}
-    (result,) = run_chunk(Job("pick", settings, "zero", None, 1, videos=1, video_dir=str(tmp_path), video_speed=speed), [0])
+    (result,) = run_chunk(Job("pick", settings, "zero", None, 1, videos=1, video_dir=str(tmp_path), video_speed=speed),
+                          [0])
     read = iio.imread(result.video, plugin="FFMPEG")
     assert read.shape == (count + round(0.7 * fps), 720, 1280, 3)
     assert iio.immeta(result.video, plugin="FFMPEG")["fps"] == fps
@@ -175,7 +164,7 @@ def test_a_file_that_cannot_be_written_within_an_action_ends_no_episode(tmp_path
         raise VideoError("no room")
 
     monkeypatch.setattr("eval.episode_video.compose", full)
-    monkeypatch.setattr("eval.evaluate._KEPT", {})
+    monkeypatch.setattr("eval.slots._KEPT", {})
     settings = {"depth_size": 0, "max_steps": 10, "num_layouts": 4, "action_repeat": 4, "render_mode": "rgb_array"}
     (result,) = run_chunk(Job("navigate", settings, "zero", None, 1, videos=1, video_dir=str(tmp_path)), [0])
     assert (result.steps, result.video, result.video_problem) == (10, None, "no room") and not list(tmp_path.iterdir())
@@ -186,8 +175,8 @@ def test_every_line_about_a_skill_is_in_the_frame(skill):
     env = make_env(skill, depth_size=0, num_layouts=4, split="val")
     env.reset(options={"episode": 0})
     lines = ["step", "reward", *env.status_lines()]
-    shown, last_cut = (compose(np.zeros((512, 512, 3), np.uint8), np.zeros((16, 16, 1)), said, title=skill, footer="val/3")
-                       for said in (lines, lines[:-1]))
+    shown, last_cut = (compose(np.zeros((512, 512, 3), np.uint8), np.zeros((16, 16, 1)), said, title=skill,
+                               footer="val/3") for said in (lines, lines[:-1]))
     assert not np.array_equal(shown, last_cut)
     assert len(lines) >= 2 + PLAN_LINES  # so those of a scenario fit as well
 
@@ -277,6 +266,7 @@ def test_odd_pictures_give_even_frames_and_the_outcome_is_shown():
         assert red[:, 1].max() < 333 and red[:, 0].max() < 200
         sizes.append(len(red))
     assert sizes == sorted(set(sizes))
-    assert wrap("one two three", 16, text_width("one two", 16)) == ["one two", "three"] and wrap("", 16, 9) == []
+    assert of_video.wrap("one two three", 16, text_width("one two", 16)) == ["one two", "three"]
+    assert of_video.wrap("", 16, 9) == []
     plain = compose(np.zeros((301, 333, 3), np.uint8), None, [])
     assert not plain[:301, :333].any()

@@ -31,7 +31,8 @@ def seen(episode: int, frame: int) -> dict:
     """What is seen in a frame: colours that say which it is."""
     rng = np.random.default_rng([episode, frame])
     shade = np.full((16, 24, 3), (40 * (episode % 5) + 20, 8 * (frame % 25) + 20, 100), np.uint8)
-    return {"depth": rng.random((16, 24, 1), np.float32), "rgb": shade, "segmentation": rng.integers(0, 1000, (16, 24, 1), np.uint16),
+    return {"depth": rng.random((16, 24, 1), np.float32), "rgb": shade,
+            "segmentation": rng.integers(0, 1000, (16, 24, 1), np.uint16),
             "joint": np.array([math.sin(frame), episode], np.float32), "is_holding": np.float32([frame % 2]),
             "floor_map": rng.random((4, 4, 2), np.float32), "instruction": "x"}
 
@@ -41,9 +42,10 @@ def recorded(number: int, frames: int = 5, success: bool = True, features=FEATUR
     tape = Tape(features, FPS, raw)
     for frame in range(frames):
         last = frame == frames - 1
-        tape.frame(seen(number, frame), np.array([frame / 10, -1], np.float32), float(frame), last, False, last and success)
-    return tape.recorded(number, {"seed": number, "episode": {"id": f"e{number}"}}, f"task {number % 2}", success, None if success else "fell",
-                         seen(number, frames))
+        tape.frame(seen(number, frame), np.array([frame / 10, -1], np.float32), float(frame), last, False,
+                   last and success)
+    return tape.recorded(number, {"seed": number, "episode": {"id": f"e{number}"}}, f"task {number % 2}", success,
+                         None if success else "fell", seen(number, frames))
 
 
 def work(job: SimpleNamespace, attempts: list[int]):
@@ -60,7 +62,8 @@ VECTORS = {name: feature for name, feature in FEATURES.items() if feature.kind =
 def prepared(stop_at: int | None = None, listed: int = 0) -> Prepared:
     """Episodes without images."""
     job = SimpleNamespace(stop_at=stop_at, features=VECTORS)
-    return Prepared(name="fake", job=job, work=work, features=VECTORS, fps=FPS, about={"fake": 1}, lines=[], listed=listed, policy=None)
+    return Prepared(name="fake", job=job, work=work, features=VECTORS, fps=FPS, about={"fake": 1}, lines=[],
+                    listed=listed, policy=None)
 
 
 def files(path: Path, features=FEATURES) -> LeRobotFiles:

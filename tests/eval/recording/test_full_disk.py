@@ -40,7 +40,8 @@ def run(path: Path, format_: str = "lerobot", at: Callable[[int], None] = lambda
     """Record as the command does, in this process."""
     files = format_of(format_)
     job = SimpleNamespace(at=at, raw=files.raw)
-    made = Prepared(name="fake", job=job, work=work, features=FEATURES, fps=FPS, about={}, lines=[], listed=0, policy=None)
+    made = Prepared(name="fake", job=job, work=work, features=FEATURES, fps=FPS, about={}, lines=[], listed=0,
+                    policy=None)
     folder = Folder(path, files(path, FEATURES, FPS), {"format": format_}, {}, 1e9)
     try:
         return _record(folder, made, PLAIN | plain)
@@ -74,7 +75,8 @@ def there(path: Path, format_: str = "lerobot") -> int:
     if count and format_ == "lerobot":
         info = json.loads((path / "meta/info.json").read_text())
         assert (info["total_episodes"], info["total_frames"]) == (count, 3 * count) == (count, state["frames"])
-        assert len(list(path.glob("data/*/*.parquet"))) == len(list(path.glob("meta/episodes/*/*.parquet"))) == state["files"]
+        for files in ("data/*/*.parquet", "meta/episodes/*/*.parquet"):
+            assert len(list(path.glob(files))) == state["files"]
     elif count:
         import minari
 
@@ -103,13 +105,17 @@ class Disk:
                 return write(*arguments, **named)
             return instead
 
-        for owner, name in ((Path, "write_bytes"), (Path, "write_text"), (pq, "write_table"), (pyarrow.dataset, "write_dataset")):
+        for owner, name in ((Path, "write_bytes"), (Path, "write_text"), (pq, "write_table"),
+                            (pyarrow.dataset, "write_dataset")):
             monkeypatch.setattr(owner, name, failing(getattr(owner, name)))
 
 
 @pytest.mark.parametrize("format_", ["lerobot", "minari"])
-@pytest.mark.parametrize("error, long, every", [pytest.param(errno.ENOSPC, 10_000, 1, marks=pytest.mark.slow), (errno.ENOSPC, 10_000, 4), (errno.EDQUOT, 10_000, 5), (errno.EROFS, 10_000, 6), (errno.EIO, 1, 2)])
-def test_whichever_write_fails_as_many_episodes_are_told_as_are_there(error, long, every, format_, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("error, long, every",
+                         [pytest.param(errno.ENOSPC, 10_000, 1, marks=pytest.mark.slow), (errno.ENOSPC, 10_000, 4),
+                          (errno.EDQUOT, 10_000, 5), (errno.EROFS, 10_000, 6), (errno.EIO, 1, 2)])
+def test_whichever_write_fails_as_many_episodes_are_told_as_are_there(
+    error, long, every, format_, tmp_path, monkeypatch, capsys):
     run(tmp_path / "whole", format_)
     capsys.readouterr()
     with monkeypatch.context() as patched:
@@ -150,8 +156,9 @@ def test_a_folder_that_is_taken_away_is_told_and_is_not_begun_anew(at, what, tmp
         assert run(tmp_path / "moved") == 0 and there(tmp_path / "moved") == 40
 
 
-@pytest.mark.parametrize("at, leave, format_", [(0, 0, "lerobot"), (20, 4096, "lerobot"), (20, 0, "minari"), (39, 0, "lerobot"),
-                                                *((17, leave, "lerobot") for leave in range(8192, 100_000, 32_768)), (17, 40_000, "minari")])
+@pytest.mark.parametrize("at, leave, format_",
+                         [(0, 0, "lerobot"), (20, 4096, "lerobot"), (20, 0, "minari"), (39, 0, "lerobot"),
+                          *((17, leave, "lerobot") for leave in range(8192, 100_000, 32_768)), (17, 40_000, "minari")])
 def test_on_a_disk_that_is_full_as_many_episodes_are_told_as_are_there(at, leave, format_, small_disk, capsys):
     path = small_disk / "out"
     status = run(path, format_, lambda attempt: attempt == at and fill(small_disk, leave))

@@ -42,8 +42,8 @@ def folder(tmp_path_factory):
 def test_every_space_has_its_place():
     assert {name: feature.kind for name, feature in FEATURES.items()} == {
         "observation.state": "vector", "observation.images.depth": "depth", "observation.images.rgb": "video",
-        "observation.images.segmentation": "image", "observation.floor_map": "array", "action": "vector", "next.reward": "vector",
-        "next.done": "vector", "next.success": "vector"}
+        "observation.images.segmentation": "image", "observation.floor_map": "array", "action": "vector",
+        "next.reward": "vector", "next.done": "vector", "next.success": "vector"}
     assert FEATURES["observation.state"].names == ("is_holding", "joint.0", "joint.1")
     import gymnasium
 
@@ -53,17 +53,23 @@ def test_every_space_has_its_place():
 
 def test_what_info_says_is_what_there_is(folder):
     info = json.loads((folder / "meta/info.json").read_text())
-    assert (info["codebase_version"], info["total_episodes"], info["total_frames"], info["total_tasks"]) == ("v3.0", 3, 16, 2)
-    assert info["features"]["observation.images.rgb"]["dtype"] == "video" and info["features"]["observation.images.depth"]["dtype"] == "image"
-    episodes = [row for number in (0, 1) for row in pq.read_table(folder / f"meta/episodes/chunk-000/file-00{number}.parquet").to_pylist()]
+    assert (info["codebase_version"], info["total_episodes"], info["total_frames"], info["total_tasks"]) == (
+        "v3.0", 3, 16, 2)
+    assert info["features"]["observation.images.rgb"]["dtype"] == "video"
+    assert info["features"]["observation.images.depth"]["dtype"] == "image"
+    episodes = [row for number in (0, 1)
+                for row in pq.read_table(folder / f"meta/episodes/chunk-000/file-00{number}.parquet").to_pylist()]
     assert [row["length"] for row in episodes] == list(LENGTHS.values())
     assert [(row["dataset_from_index"], row["dataset_to_index"]) for row in episodes] == [(0, 5), (5, 12), (12, 16)]
     key = "videos/observation.images.rgb/"
-    assert [(row[key + "file_index"], row[key + "from_timestamp"]) for row in episodes] == [(0, 0.0), (0, 5 / FPS), (1, 0.0)]
-    frames = [row for number in (0, 1) for row in pq.read_table(folder / f"data/chunk-000/file-00{number}.parquet").to_pylist()]
+    assert [(row[key + "file_index"], row[key + "from_timestamp"]) for row in episodes] == [
+        (0, 0.0), (0, 5 / FPS), (1, 0.0)]
+    frames = [row for number in (0, 1)
+              for row in pq.read_table(folder / f"data/chunk-000/file-00{number}.parquet").to_pylist()]
     assert [row["index"] for row in frames] == list(range(16))
     assert [row["frame_index"] for row in frames] == [i for length in LENGTHS.values() for i in range(length)]
-    assert frames[6]["timestamp"] == pytest.approx(1 / FPS) and frames[6]["observation.state"] == [1.0, pytest.approx(np.sin(1.0)), 1.0]
+    assert frames[6]["timestamp"] == pytest.approx(1 / FPS)
+    assert frames[6]["observation.state"] == [1.0, pytest.approx(np.sin(1.0)), 1.0]
     assert [row["next.done"] for row in frames].count(True) == 3 and frames[4]["next.success"]
 
 
@@ -76,16 +82,20 @@ def test_images_are_what_was_seen(folder):
     assert np.array_equal(rows[11]["observation.floor_map"], before["floor_map"])
     file = folder / "videos/observation.images.rgb/chunk-000/file-000.mp4"
     video = iio.imread(file, plugin="FFMPEG").astype(int)
-    wanted = np.stack([seen(episode, frame)["rgb"] for episode in (0, 1) for frame in range(LENGTHS[episode])]).astype(int)
-    assert video.shape == wanted.shape and np.abs(video - wanted).max() <= 8  # colours are at half the resolution, and of 8 bits
-    read = [each["observation.images.rgb"] for each in LeRobotFiles.read(folder, 0, ["observation.images.rgb", "action"])]
+    wanted = np.stack([seen(episode, frame)["rgb"] for episode in (0, 1)
+                       for frame in range(LENGTHS[episode])]).astype(int)
+    # colours are at half the resolution, and of 8 bits
+    assert video.shape == wanted.shape and np.abs(video - wanted).max() <= 8
+    read = [each["observation.images.rgb"] for each
+            in LeRobotFiles.read(folder, 0, ["observation.images.rgb", "action"])]
     assert [len(each) for each in read] == [5, 7] and np.array_equal(np.concatenate(read), video)
 
 
 def test_a_damaged_video_is_one_sentence(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "a")
     file = tmp_path / "a/videos/observation.images.rgb/chunk-000/file-000.mp4"
-    for damage, said in ((b"", "file-000.mp4 is damaged"), ((folder / "videos/observation.images.rgb/chunk-000/file-001.mp4").read_bytes(), "4 frames")):
+    for damage, said in ((b"", "file-000.mp4 is damaged"),
+                         ((folder / "videos/observation.images.rgb/chunk-000/file-001.mp4").read_bytes(), "4 frames")):
         file.write_bytes(damage)
         with pytest.raises(UserError, match=said):
             list(LeRobotFiles.read(tmp_path / "a", 0, ["observation.images.rgb"]))
@@ -99,8 +109,8 @@ def test_frames_of_long_videos_are_in_time(tmp_path, fps):
         stream.add(np.full((16, 16, 3), frame, np.uint8))
     content = stream.content()
     write_mp4(tmp_path / "a.mp4", [content] * 40, fps)
-    told = subprocess.run([get_ffmpeg_exe(), "-i", str(tmp_path / "a.mp4"), "-c", "copy", "-copyts", "-f", "framehash", "-"], capture_output=True,
-                          text=True, check=True).stdout
+    told = subprocess.run([get_ffmpeg_exe(), "-i", str(tmp_path / "a.mp4"), "-c", "copy", "-copyts", "-f", "framehash",
+                           "-"], capture_output=True, text=True, check=True).stdout
     base = eval(next(line for line in told.splitlines() if line.startswith("#tb")).split()[-1])
     times = [int(line.split(",")[2]) * base for line in told.splitlines() if not line.startswith("#")]
     assert len(times) == 2400 and max(abs(time - i / fps) for i, time in enumerate(times)) < 2e-5
@@ -108,10 +118,13 @@ def test_frames_of_long_videos_are_in_time(tmp_path, fps):
 
 def test_statistics_are_of_all_frames(folder):
     stats = json.loads((folder / "meta/stats.json").read_text())
-    state = np.concatenate([[[frame % 2, np.sin(np.float32(frame)), episode] for frame in range(length)] for episode, length in LENGTHS.items()])
-    assert stats["observation.state"]["mean"] == pytest.approx(state.mean(0), abs=1e-6) and stats["observation.state"]["count"] == [16]
+    state = np.concatenate([[[frame % 2, np.sin(np.float32(frame)), episode] for frame in range(length)]
+                            for episode, length in LENGTHS.items()])
+    assert stats["observation.state"]["mean"] == pytest.approx(state.mean(0), abs=1e-6)
+    assert stats["observation.state"]["count"] == [16]
     assert stats["observation.state"]["q90"] == pytest.approx(np.quantile(state, 0.9, axis=0), abs=1e-6)
-    assert np.shape(stats["observation.images.rgb"]["std"]) == (3, 1, 1) and stats["observation.images.rgb"]["max"][2][0][0] == pytest.approx(100 / 255)
+    assert np.shape(stats["observation.images.rgb"]["std"]) == (3, 1, 1)
+    assert stats["observation.images.rgb"]["max"][2][0][0] == pytest.approx(100 / 255)
     assert np.shape(stats["observation.floor_map"]["min"]) == (4, 4, 2)
 
 
@@ -131,7 +144,8 @@ batches = list(torch.utils.data.DataLoader(data, batch_size=8))
 one = batches[0]
 print(json.dumps({"frames": len(data), "episodes": data.num_episodes, "batches": len(batches), "task": data[11]["task"],
                   "depth": [str(one["observation.images.depth"].dtype), list(one["observation.images.depth"].shape)],
-                  "rgb": one["observation.images.rgb"].shape[1:], "green": [round(v.item() * 255) for v in one["observation.images.rgb"][:, 1, 0, 0]],
+                  "rgb": one["observation.images.rgb"].shape[1:],
+                  "green": [round(v.item() * 255) for v in one["observation.images.rgb"][:, 1, 0, 0]],
                   "state": data[11]["observation.state"].tolist(), "stats": sorted(data.meta.stats)}))
 """
 
@@ -139,13 +153,16 @@ print(json.dumps({"frames": len(data), "episodes": data.num_episodes, "batches":
 def test_lerobot_loads_it_and_iterates_a_batch(folder):
     python = os.environ.get("REARRANGE_LEROBOT_PYTHON")
     if not python:
-        pytest.skip("REARRANGE_LEROBOT_PYTHON does not name the python of an environment with lerobot (docs/recording.md)")
-    done = subprocess.run([python, "-W", "ignore", "-c", LOAD, str(folder), os.environ.get("REARRANGE_LEROBOT_VIDEO", "pyav")],
-                          capture_output=True, text=True, timeout=300, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+        pytest.skip("REARRANGE_LEROBOT_PYTHON does not name the python of an environment with "
+                    "lerobot (docs/recording.md)")
+    done = subprocess.run([python, "-W", "ignore", "-c", LOAD, str(folder),
+                           os.environ.get("REARRANGE_LEROBOT_VIDEO", "pyav")], capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "HF_HUB_OFFLINE": "1"})
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert (said["frames"], said["episodes"], said["batches"], said["task"]) == (16, 3, 2, "task 1")
     assert said["depth"] == ["torch.float32", [8, 1, 16, 24]] and said["rgb"] == [3, 16, 24]
     wanted = [8 * (frame % 25) + 20 for episode in (0, 1) for frame in range(LENGTHS[episode])][:8]
     assert np.abs(np.array(said["green"]) - wanted).max() <= 4  # each frame of a video is the right one
-    assert said["state"] == pytest.approx([0.0, np.sin(6.0), 1.0], abs=1e-6) and "observation.images.depth" in said["stats"]
+    assert said["state"] == pytest.approx([0.0, np.sin(6.0), 1.0], abs=1e-6)
+    assert "observation.images.depth" in said["stats"]

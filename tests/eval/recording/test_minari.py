@@ -1,4 +1,5 @@
-"""A recording as a Minari data set: read by Minari itself, gone on with, and read again as the columns of a recording."""
+"""A recording as a Minari data set: read by Minari itself, gone on with, and read again as the columns of a
+recording."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def folder(tmp_path_factory):
     """Three episodes, the last of another command that went on, after one that was killed."""
     path = tmp_path_factory.mktemp("recording") / "fake-v0"
     write(path, [0, 1])
-    MinariFiles(path, FEATURES, FPS).add(1, [recorded(0, 5, raw=True)], 2, 12, {})  # of which recording.json does not know
+    # of which recording.json does not know
+    MinariFiles(path, FEATURES, FPS).add(1, [recorded(0, 5, raw=True)], 2, 12, {})
     write(path, [2])
     return path
 
@@ -46,10 +48,12 @@ def test_minari_loads_it_and_iterates_what_was_seen(folder):
         assert episode.actions == pytest.approx(np.array([[frame / 10, -1] for frame in range(length)]))
         assert set(episode.observations) == set(seen(0, 0)) - {"instruction"}
         for key, values in episode.observations.items():
-            assert np.array_equal(values, np.stack([seen(number, frame)[key] for frame in range(length + 1)])), key  # one more than actions
+            # one more than actions
+            assert np.array_equal(values, np.stack([seen(number, frame)[key] for frame in range(length + 1)])), key
         assert episode.terminations.tolist() == [False] * (length - 1) + [True] and not episode.truncations.any()
     about = list(data.storage.get_episode_metadata([0, 2]))
-    assert [(each["success"], each["task"], each["seed"]) for each in about] == [(True, "task 0", 0), (False, "task 0", 2)]
+    assert [(each["success"], each["task"], each["seed"]) for each in about] == [
+        (True, "task 0", 0), (False, "task 0", 2)]
     assert data.observation_space.contains({key: value for key, value in seen(1, 1).items() if key != "instruction"})
 
 
@@ -64,7 +68,8 @@ def test_its_columns_are_those_of_a_lerobot_data_set(folder, tmp_path):
     theirs = list(LeRobotFiles.read(tmp_path / "other", 0))
     assert len(ours) == len(theirs) == 3
     for mine, other in zip(ours, theirs, strict=True):
-        assert all(np.array_equal(mine[name], other[name]) for name in EXACT if FEATURES[name].kind in ("vector", "array"))
+        assert all(np.array_equal(mine[name], other[name]) for name in EXACT
+                   if FEATURES[name].kind in ("vector", "array"))
     assert MinariFiles.described(folder).items() <= LeRobotFiles.described(tmp_path / "other").items()
     assert set(next(MinariFiles.read(folder, 0, ["action"]))) == {"action"}
 

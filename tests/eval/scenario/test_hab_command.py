@@ -28,7 +28,8 @@ def test_a_scenario_with_a_policy_an_expert_and_random_actions(tmp_path):
 
     checkpoint = untrained(tmp_path, "pick", image_size=16)
     out = succeed(tmp_path, "eval", "hab=tidy_house", f"skills.pick={checkpoint}", "skills.navigate=expert",
-                  "skills.place=random", "episodes=2", "video=1", "video_speed=3", "workers=1", "name=mixed", "planner=paper", *SHORT)
+                  "skills.place=random", "episodes=2", "video=1", "video_speed=3", "workers=1", "name=mixed",
+                  "planner=paper", *SHORT)
     run = tmp_path / "outputs/eval/tidy_house/mixed"
     figures = json.loads((run / "metrics.json").read_text())
     with open(run / "episodes.csv", newline="") as file:
@@ -56,7 +57,8 @@ def test_a_fresh_installation_runs_a_plan_with_what_comes_with_it(tmp_path, monk
 
 
 @pytest.mark.parametrize("words, pick, place", [
-    ("", "pretrained", "pretrained"), ("agent=pretrained", "pretrained", "pretrained"), ("skills=newest", "new", "pretrained"),
+    ("", "pretrained", "pretrained"), ("agent=pretrained", "pretrained", "pretrained"),
+    ("skills=newest", "new", "pretrained"),
     ("skills.pick=expert skills=newest", "expert", "pretrained"), ("skills=expert skills.pick=newest", "new", "expert"),
     ("agent=expert", "expert", "expert"), ("agent=expert skills=pretrained", "pretrained", "pretrained"),
 ])
@@ -70,7 +72,8 @@ def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
     made.rename(made.with_name("step_000000000001.pt"))
     (run / "config.yaml").write_text("{}")
     (run / "status.json").write_text('{"status": "finished", "result": {}}')
-    composed = settings.compose("eval", ["hab=tidy_house", f"output={tmp_path}", "episodes=1", *SHORT[2:], *words.split()])
+    composed = settings.compose("eval",
+                                ["hab=tidy_house", f"output={tmp_path}", "episodes=1", *SHORT[2:], *words.split()])
     job = make_job(OmegaConf.to_container(composed.config), Run(tmp_path / "eval/x", composed))
     ran = {name: job.skills[name].choice.run_by for name in ("pick", "place")}
     assert ran == {"pick": str(run / "checkpoints/step_000000000001.pt") if pick == "new" else pick, "place": place}
@@ -78,19 +81,23 @@ def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
 
 
 def test_of_many_tries_at_the_same_thing_the_first_are_kept(tmp_path, capsys):
-    words = ["eval", "hab=tidy_house", "agent=tp_srl_nonav", "skills=random", "episodes=1", "video=0", "workers=1", "handoffs=true",
-             f"output={tmp_path}", *SHORT]
+    words = ["eval", "hab=tidy_house", "agent=tp_srl_nonav", "skills=random", "episodes=1", "video=0", "workers=1",
+             "handoffs=true", f"output={tmp_path}", *SHORT]
     assert main([*words, "name=all"]) == 0 and main([*words, "name=two", "handoff_tries=2"]) == 0
-    every, kept = (read_episodes(str(tmp_path / f"eval/tidy_house/{name}/handoffs/pick.json.gz")) for name in ("all", "two"))
+    every, kept = (read_episodes(str(tmp_path / f"eval/tidy_house/{name}/handoffs/pick.json.gz")) for name
+                   in ("all", "two"))
     tries = Counter(episode.handoff.about for episode in every)
     assert max(tries.values()) > 2
-    assert Counter(episode.handoff.about for episode in kept) == {about: min(2, count) for about, count in tries.items()}
+    counts = Counter(episode.handoff.about for episode in kept)
+    assert counts == {about: min(2, count) for about, count in tries.items()}
     assert [episode.id for episode in kept] == [episode.id for number, episode in enumerate(every)
-                                                if [e.handoff.about for e in every[:number]].count(episode.handoff.about) < 2]
+                                                if [e.handoff.about
+                                                    for e in every[:number]].count(episode.handoff.about) < 2]
     capsys.readouterr()
     assert main([*words, "name=none", "handoff_tries=2", "handoffs=false"]) == 2
     error = capsys.readouterr().err
-    assert "handoff_tries=2 is for handoffs=true" in error and error.count("\n") == 1 and not (tmp_path / "eval/tidy_house/none").exists()
+    assert "handoff_tries=2 is for handoffs=true" in error and error.count("\n") == 1
+    assert not (tmp_path / "eval/tidy_house/none").exists()
 
 
 def test_every_scenario_in_turn(tmp_path, capsys, monkeypatch):
@@ -138,13 +145,15 @@ def test_every_scenario_in_turn(tmp_path, capsys, monkeypatch):
     ("skill=pick skills=newest", ("skills is a setting of scenarios", "hab=tidy_house")),
     ("skill=pick checkpoint=newst", ("no checkpoint at newst", "Did you mean checkpoint=newest")),
     ("hab=tidy_house agent=monolithic", ("no policy of tidy_house", "rearrange train hab=tidy_house")),
-    ("hab=tidy_house agent=expert skills.place=gone.pt", ("skills.place: no checkpoint at gone.pt", "skills.place=expert")),
+    ("hab=tidy_house agent=expert skills.place=gone.pt",
+     ("skills.place: no checkpoint at gone.pt", "skills.place=expert")),
     ("hab=tidy_house agent=expert hab.problem=gone", ("no planning problem 'gone'",)),
     ("hab=tidy_house agent=expert hab.clutter_on=[]", ("clutter_on=[] leaves no place",)),
     ("hab=tidy_house agent=expert hab.clutter_on=[top_drawer]", ("clutter_on=[top_drawer] is shut",)),
     ("hab=tidy_house agent=expert sim.episodes=gone.json", ("gone.json",)),
     ("hab=all hab=tidy_house agent=expert", ("hab=all and hab=tidy_house are both given",)),
-    ("hab=all skills.open_fridge=gone.pt", ("skills.open_fridge: no checkpoint at gone.pt", "skills.open_fridge=expert")),
+    ("hab=all skills.open_fridge=gone.pt",
+     ("skills.open_fridge: no checkpoint at gone.pt", "skills.open_fridge=expert")),
 ])
 def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -158,7 +167,8 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, mon
 def test_every_episode_of_a_file_is_tried_before_the_first(tmp_path, monkeypatch, capsys):
     first, second = scenario_episodes(load_scenario("set_table").scenario, 2)
     x, y, _, *turned = second.targets[0]
-    write_episodes(tmp_path / "two.json.gz", [first, replace(second, targets={**second.targets, 0: (x, y, 2.3, *turned)})])
+    write_episodes(tmp_path / "two.json.gz",
+                   [first, replace(second, targets={**second.targets, 0: (x, y, 2.3, *turned)})])
     monkeypatch.chdir(tmp_path)
     words = ["eval", "hab=set_table", "agent=expert", "sim.episodes=two.json.gz", "episodes=5"]
     assert main(words) == 2
@@ -170,8 +180,8 @@ def test_every_episode_of_a_file_is_tried_before_the_first(tmp_path, monkeypatch
 def test_no_episode_of_a_file_counts_twice(tmp_path, monkeypatch, capsys):
     write_episodes(tmp_path / "two.json", list(scenario_episodes(load_scenario("tidy_house").scenario, 2)))
     monkeypatch.chdir(tmp_path)
-    words = ["eval", "hab=tidy_house", "agent=random", "sim.episodes=two.json", "episodes=7", "seed=1", "workers=1", "video=0",
-             "name=x", *SHORT]
+    words = ["eval", "hab=tidy_house", "agent=random", "sim.episodes=two.json", "episodes=7", "seed=1", "workers=1",
+             "video=0", "name=x", *SHORT]
     assert main(words) == 0
     assert "two.json has 2 episodes: each is run once, instead of episodes=7" in capsys.readouterr().out
     with open("outputs/eval/tidy_house/x/episodes.csv", newline="") as file:

@@ -77,16 +77,20 @@ def test_agents_and_choices(pick, tmp_path):
     found = sources("expert", {"pick": str(pick), "place": "random"}, NEEDED, tmp_path, "tidy_house")
     assert {skill: found[skill].kind for skill in NEEDED} == {"navigate": "expert", "pick": "policy", "place": "random"}
     assert found["open_fridge"].kind == "expert"
-    found = sources("tp_srl", {"pick": str(pick), "navigate": "expert", "open_fridge": "newest"}, NEEDED, tmp_path, "tidy_house")
+    found = sources("tp_srl", {"pick": str(pick), "navigate": "expert", "open_fridge": "newest"}, NEEDED, tmp_path,
+                    "tidy_house")
     assert set(found) == set(NEEDED) and found["pick"].checkpoint == str(pick)
-    assert found["place"].checkpoint == str(pretrained.path("place")), "what comes with the package, unless something else is said"
+    assert found["place"].checkpoint == str(
+        pretrained.path("place")), "what comes with the package, unless something else is said"
 
 
 def test_a_missing_checkpoint_names_the_skill_and_what_to_do(pick, tmp_path, monkeypatch):
     monkeypatch.setattr(pretrained, "names", lambda: ["pick"])
-    with pytest.raises(UserError, match="no policy of place comes with the package.*train skill=place.*skills.place=expert"):
+    with pytest.raises(UserError,
+                       match="no policy of place comes with the package.*train skill=place.*skills.place=expert"):
         sources("tp_srl", {"pick": str(pick), "navigate": "expert"}, NEEDED, tmp_path, "tidy_house")
-    with pytest.raises(UserError, match=r"skills.pick: no checkpoint at .*nowhere.*train skill=pick.*skills.pick=expert"):
+    with pytest.raises(UserError,
+                       match=r"skills.pick: no checkpoint at .*nowhere.*train skill=pick.*skills.pick=expert"):
         sources("expert", {"pick": str(tmp_path / "nowhere")}, NEEDED, tmp_path, "tidy_house")
     (tmp_path / "junk.pt").write_text("junk")
     with pytest.raises(UserError, match="skills.pick: .*junk.pt is not a complete checkpoint"):

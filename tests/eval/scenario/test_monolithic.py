@@ -35,8 +35,9 @@ def test_training_leaves_a_policy_that_is_evaluated(home):
     last = json.loads(rows[-1])
     assert {"reward/distance", "reward/picked", "reward/slack", "failure/time_limit"} <= set(last)
     assert last["reward/slack"] == pytest.approx(-0.4), "40 steps"
-    out = succeed(home, "eval", "hab=set_table", "agent=monolithic", "checkpoint=outputs/train/set_table/tiny", "episodes=1", "video=1", "video_speed=60",
-                  "workers=1", "hab.max_steps=90", "sim.num_layouts=2", "name=x")
+    out = succeed(home, "eval", "hab=set_table", "agent=monolithic", "checkpoint=outputs/train/set_table/tiny",
+                  "episodes=1", "video=1", "video_speed=60", "workers=1", "hab.max_steps=90", "sim.num_layouts=2",
+                  "name=x")
     run = home / "outputs/eval/set_table/x"
     figures = json.loads((run / "metrics.json").read_text())
     assert figures["agent"] == "monolithic" and list(figures["skills"]) == ["monolithic"]
@@ -58,7 +59,8 @@ def test_a_stopped_training_resumes(home):
     ("hab=set_table agent=monolithic checkpoint=gone", ("no checkpoint at gone", "rearrange train hab=set_table")),
     ("hab=set_table agent=monolithic checkpoint=pick.pt", ("checkpoint of skill pick, not of scenario set_table",)),
     ("hab=tidy_house agent=monolithic checkpoint=RUN", ("of scenario set_table, not of scenario tidy_house",)),
-    ("hab=set_table hab.problem=set_table_paper hab.objects=[any] hab.starts=[open] hab.goals=[open] agent=monolithic checkpoint=RUN",
+    ("hab=set_table hab.problem=set_table_paper hab.objects=[any] hab.starts=[open] hab.goals=[open] "
+     "agent=monolithic checkpoint=RUN",
      ("another network", "all_obj_goal")),
     ("hab=set_table agent=monolithic skills.pick=expert", ("agent=monolithic has no skills",)),
     ("skill=pick agent=monolithic", ("agent=monolithic is for hab=",)),
@@ -105,6 +107,8 @@ def test_agents_of_a_job_have_the_policy_alone(home):
     from planner.rules import Rules
 
     scenario = replace(load_scenario("set_table"), max_steps=5)
-    source = whole_task_source(str(home / "outputs/train/set_table/tiny"), ScenarioEnv(scenario, HomeSettings("val", depth_size=0)), home / "outputs")
+    source = whole_task_source(str(home / "outputs/train/set_table/tiny"),
+                               ScenarioEnv(scenario, HomeSettings("val", depth_size=0)), home / "outputs")
     job = Job(scenario, "monolithic", {"num_layouts": 2}, {NAME: source}, Rules(), 1)
-    assert source.image_size == 16 and set(make_agents(job, [])) == {NAME} and make_executor(job).env.home.depth_size == 16
+    assert source.image_size == 16 and set(make_agents(job, [])) == {NAME}
+    assert make_executor(job).env.home.depth_size == 16

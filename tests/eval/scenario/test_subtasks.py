@@ -19,9 +19,11 @@ def state(skill, about):
 
 def test_states_are_sorted_by_what_is_done_to_what_and_repeated_steps_are_noticed():
     whole = [state("open_fridge", "fridge_door"), state("pick", 7), state("place", 7), state("pick", 4)]
-    assert repeats(SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)])) and not repeats(SimpleNamespace(handoffs=whole))
+    assert repeats(SimpleNamespace(handoffs=[state("pick", 7), state("pick", 7)]))
+    assert not repeats(SimpleNamespace(handoffs=whole))
     found = beginnings([SimpleNamespace(handoffs=kept) for kept in (whole, whole[:2])])
-    assert {name: len(states) for name, states in found.items()} == {"open fridge": 2, "pick 2": 2, "place 2": 1, "pick 1": 1}
+    assert {name: len(states)
+            for name, states in found.items()} == {"open fridge": 2, "pick 2": 2, "place 2": 1, "pick 1": 1}
 
 
 def test_the_table_ends_with_the_mean():
@@ -30,7 +32,8 @@ def test_the_table_ends_with_the_mean():
     rows["pick 2"] = {"episodes": 0, "left_out": 5, "began_solved": 0}
     rows["place 2"] = {"episodes": 0, "left_out": 0, "began_solved": 3}
     lines = table(rows)
-    assert lines[-1].split() == ["mean", "75.0%"] and "50.0% (0.0% .. 100.0%)" in lines[1] and lines[1].split()[-3:] == ["4", "1", "2"]
+    assert lines[-1].split() == ["mean", "75.0%"] and "50.0% (0.0% .. 100.0%)" in lines[1]
+    assert lines[1].split()[-3:] == ["4", "1", "2"]
     assert "none can be started" in lines[3] and lines[3].split()[-3:] == ["0", "5", "0"]
     assert "all began solved" in lines[4] and lines[4].split()[-3:] == ["0", "0", "3"]
 
@@ -53,15 +56,17 @@ def test_states_that_cannot_be_started_or_begin_solved_are_counted_and_the_other
 
     def in_the_wall(results):
         found = beginnings(results)
-        bad = {name: [replace(state := found[name][0], robot_start=(0.1, 0.1, 0.0), handoff=replace(state.handoff, arm_rad=None, held_pose=None))]
-               for name in ("pick 1", "place 1")}  # as a file of before has it
+        bad = {name: [replace(state := found[name][0], robot_start=(0.1, 0.1, 0.0),
+                              handoff=replace(state.handoff, arm_rad=None, held_pose=None))] for name
+               in ("pick 1", "place 1")}  # as a file of before has it
         (placed,), (index,) = found["place 1"], found["place 1"][0].targets
-        solved = replace(placed, targets={index: placed.start_poses[index]}, handoff=replace(placed.handoff, held=None, held_pose=None))
+        solved = replace(placed, targets={index: placed.start_poses[index]},
+                         handoff=replace(placed.handoff, held=None, held_pose=None))
         return found | {"pick 1": bad["pick 1"], "place 1": [*bad["place 1"], placed, solved]}
 
     monkeypatch.setattr(subtasks, "beginnings", in_the_wall)
-    words = ["eval", "hab=tidy_house", "skills=expert", "hab.objects=[any]", "hab.starts=[open]", "hab.goals=[open]", "planner=paper",
-             "episodes=1", "video=0", "workers=1", "subtasks=true", f"output={tmp_path}", "name=x"]
+    words = ["eval", "hab=tidy_house", "skills=expert", "hab.objects=[any]", "hab.starts=[open]", "hab.goals=[open]",
+             "planner=paper", "episodes=1", "video=0", "workers=1", "subtasks=true", f"output={tmp_path}", "name=x"]
     assert main(words) == 0
     rows = json.loads((tmp_path / "eval/tidy_house/x/subtasks.json").read_text())
     assert rows["pick 1"] == {"skill": "pick", "episodes": 0, "left_out": 1, "began_solved": 0}
@@ -79,8 +84,10 @@ def test_where_experts_repeated_something_in_every_episode_there_is_an_empty_tab
     monkeypatch.setattr(evaluate, "evaluate", lambda *_: chains)
     said: list[str] = []
     run = SimpleNamespace(path=tmp_path, log=said.append, say=said.append)
-    subtasks.measure(evaluate.Job(None, "tp_srl", {}, {}, None, 1, 0, False, "", 1.0, False), run, 1, lambda *_, **__: nullcontext())
-    assert json.loads((tmp_path / "subtasks.json").read_text()) == {} and any("counted: 0 of 1" in line for line in said)
+    subtasks.measure(evaluate.Job(None, "tp_srl", {}, {}, None, 1, 0, False, "", 1.0, False), run, 1, lambda *_,
+                     **__: nullcontext())
+    assert json.loads((tmp_path / "subtasks.json").read_text()) == {}
+    assert any("counted: 0 of 1" in line for line in said)
 
 
 @pytest.mark.parametrize("words, said", [

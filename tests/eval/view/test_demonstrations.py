@@ -54,9 +54,8 @@ def test_an_episode_that_a_full_disk_refuses_is_written_once_there_is_room(view,
     fill(small_disk, 0)
     for count in ("This episode waits", "2 episodes wait"):
         said = drive(viewer)
-        assert "cannot be written: No space left on device. Make room, or choose another out=. " + count in said and kept(
-            path
-        ) == [0]
+        assert "cannot be written: No space left on device. Make room, or choose another out=. " + count in said
+        assert kept(path) == [0]
         assert capsys.readouterr().err == f"rearrange view: {said}\n", "one clear sentence"
     free(small_disk)
     assert drive(viewer).startswith("kept: 4 episodes") and kept(path) == [0, 1, 2, 3]
@@ -75,10 +74,8 @@ def test_what_no_room_was_made_for_is_told_to_be_lost(view, small_disk, capsys):
     drive(viewer)
     capsys.readouterr()
     viewer.close()
-    assert re.fullmatch(
-        r"rearrange view: an episode of pick that was driven is lost: .*No space left on device\. .*\n",
-        capsys.readouterr().err,
-    )
+    assert re.fullmatch(r"rearrange view: an episode of pick that was driven is lost: .*No space left on device\. .*\n",
+                        capsys.readouterr().err)
     assert kept(small_disk / "pick") == [0]
 
 
@@ -116,12 +113,8 @@ stop(server)
 
 def test_two_viewers_write_into_one_folder(view, tmp_path):
     viewer = view(*WORDS, f"out={tmp_path}")
-    other = subprocess.Popen(
-        [sys.executable, "-c", OTHER, *WORDS, f"out={tmp_path}", "seed=7"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[3],
-    )
+    other = subprocess.Popen([sys.executable, "-c", OTHER, *WORDS, f"out={tmp_path}", "seed=7"], stdout=subprocess.PIPE,
+                             text=True, cwd=Path(__file__).parents[3])
     assert other.stdout.readline() == "ready\n"
     for _ in range(8):
         drive(viewer)
@@ -134,17 +127,9 @@ def test_two_viewers_write_into_one_folder(view, tmp_path):
 def test_a_folder_in_use_keeps_the_episode_in_memory(view, tmp_path):
     viewer = view(*WORDS, f"out={tmp_path}")
     drive(viewer)
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from trainer.checkpoints.owner import hold; held = hold(sys.argv[1]); "
-            "print('held', flush=True); sys.stdin.read()",
-            tmp_path / "pick",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    holder = subprocess.Popen([sys.executable, "-c", "import sys; from trainer.checkpoints.owner import hold; held = "
+                               "hold(sys.argv[1]); print('held', flush=True); sys.stdin.read()", tmp_path / "pick"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert holder.stdout.readline() == b"held\n"
     said = drive(viewer)
     assert f"is in use by process {holder.pid} " in said and "This episode waits in memory" in said

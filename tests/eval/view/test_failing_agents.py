@@ -40,7 +40,8 @@ Exits, Exits0, Interrupts = raises(SystemExit(3)), raises(SystemExit(0)), raises
 Raises, Odd = raises(ValueError("\\x1b[2J" + "no " * 1000)), raises(Broken())
 Deep, Memory = raises(RecursionError()), raises(MemoryError())
 Stops, Ends = raises(StopIteration()), raises(GeneratorExit())
-Text, Short, Nan = acts(lambda agent: "left"), acts(lambda agent: agent.zero[:2]), acts(lambda agent: agent.zero * np.nan)
+Text, Short = acts(lambda agent: "left"), acts(lambda agent: agent.zero[:2])
+Nan = acts(lambda agent: agent.zero * np.nan)
 Hangs = acts(lambda agent: never.wait() and agent.zero)
 
 class HangsAtReset(acts(lambda agent: agent.zero)):
@@ -65,24 +66,13 @@ def mine(tmp_path, monkeypatch):
     sys.modules.pop("my_agents").never.set()
 
 
-@pytest.mark.parametrize(
-    "name, reason",
-    [
-        ("Exits", "SystemExit: 3"),
-        ("Exits0", "SystemExit: 0"),
-        ("Interrupts", "ends the program (KeyboardInterrupt"),
-        ("Raises", "fails: ValueError"),
-        ("Odd", "fails: Broken"),
-        ("Deep", "fails: RecursionError"),
-        ("Memory", "fails: MemoryError"),
-        ("Stops", "fails: StopIteration"),
-        ("Ends", "ends the program (GeneratorExit"),
-        ("Text", "gives an action of 'left'"),
-        ("Short", "gives an action of shape (2,)"),
-        ("Nan", "has to be finite numbers"),
-        ("Hangs", "has not answered (act)"),
-    ],
-)
+@pytest.mark.parametrize("name, reason",
+                         [("Exits", "SystemExit: 3"), ("Exits0", "SystemExit: 0"),
+                          ("Interrupts", "ends the program (KeyboardInterrupt"), ("Raises", "fails: ValueError"),
+                          ("Odd", "fails: Broken"), ("Deep", "fails: RecursionError"), ("Memory", "fails: MemoryError"),
+                          ("Stops", "fails: StopIteration"), ("Ends", "ends the program (GeneratorExit"),
+                          ("Text", "gives an action of 'left'"), ("Short", "gives an action of shape (2,)"),
+                          ("Nan", "has to be finite numbers"), ("Hangs", "has not answered (act)")])
 def test_an_agent_that_fails_stops_its_episode_and_another_takes_over(running, mine, name, reason, capfd):
     made = running("skill=pick", f"agent=my_agents:{name}", "paused=true")
     viewer = made.viewer
@@ -91,16 +81,10 @@ def test_an_agent_that_fails_stops_its_episode_and_another_takes_over(running, m
         one.set(one.element("Play"), "Play")
         for tries in (1, 2):
             for each in (one, other):
-                until(
-                    lambda each=each, tries=tries: (
-                        each.look()
-                        and tries
-                        == sum(
-                            reason in str(message) for message in each.shown if message["type"] == "NotificationShowMessage"
-                        )
-                    ),
-                    "a note in every browser",
-                )
+                until(lambda each=each,
+                      tries=tries: (each.look()
+                                    and tries == sum(reason in str(message) for message in each.shown if message["type"]
+                                                     == "NotificationShowMessage")), "a note in every browser")
             assert viewer.session.env.steps == 3 and not viewer.playing
             if tries == 1:
                 other.set(other.element("Play"), "Play")
@@ -121,7 +105,8 @@ def test_an_agent_that_takes_long_goes_on_with_its_answer(running, mine):
     with made.visit() as visitor:
         visitor.set(visitor.element("Play"), "Play")
         until(lambda: viewer.session.env.steps > 5 or made.errors, "steps")
-    assert not made.errors and len(mine().steps) >= viewer.session.env.steps, "the answer that came late was an action, too"
+    assert not made.errors
+    assert len(mine().steps) >= viewer.session.env.steps, "the answer that came late was an action, too"
 
 
 def test_an_agent_that_is_not_chosen_any_more_gives_its_thread_back(view, mine):
@@ -148,14 +133,9 @@ def test_an_agent_that_hangs_as_an_episode_begins_is_given_up(running, mine):
     made.lives()
 
 
-@pytest.mark.parametrize(
-    "code, reason",
-    [
-        ("import sys; sys.exit(0)", "cannot be loaded: SystemExit: 0"),
-        ("raise SystemExit", "cannot be loaded: SystemExit"),
-        ("x = 1 / 0", "ZeroDivisionError"),
-    ],
-)
+@pytest.mark.parametrize("code, reason",
+                         [("import sys; sys.exit(0)", "cannot be loaded: SystemExit: 0"),
+                          ("raise SystemExit", "cannot be loaded: SystemExit"), ("x = 1 / 0", "ZeroDivisionError")])
 def test_an_agent_that_fails_as_it_is_loaded_is_one_sentence(code, reason, tmp_path, monkeypatch, capsys):
     (tmp_path / f"ends_{abs(hash(code))}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)

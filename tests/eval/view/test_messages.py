@@ -137,17 +137,8 @@ def test_no_message_ends_a_viewer_or_sets_what_is_not_offered(running, capfd):
         elements = [visitor.element(label) for label in ELEMENTS]
         keys = [message["uuid"] for message in visitor.shown if message["type"] == "RegisterCommandMessage"]
         assert keys
-        for data in (
-            b"",
-            b"\xc1",
-            b"\x81",
-            b"\xff" * 50,
-            b"\x91" * 60_000,
-            "text",
-            "{}",
-            b"\xdf\xff\xff\xff\xff",
-            rng.randbytes(60_000),
-        ):
+        for data in (b"", b"\xc1", b"\x81", b"\xff" * 50, b"\x91" * 60_000, "text", "{}", b"\xdf\xff\xff\xff\xff",
+                     rng.randbytes(60_000)):
             visitor.raw(data)
         for odd in ODD:
             visitor.say(odd)
@@ -174,20 +165,13 @@ def test_no_message_ends_a_viewer_or_sets_what_is_not_offered(running, capfd):
     assert all(len(line) < 500 and line.isprintable() for line in said.splitlines())
 
 
-@pytest.mark.parametrize(
-    "label, value, reason",
-    [
-        ("Seed", 1e300, "Seed is an integer from 0 to 4294967295, not 1e+300"),
-        ("Seed", NAN, "not nan"),
-        ("Episode", 2**40, "Episode is an integer from 0"),
-        ("Seed", 0.5, "not 0.5"),
-        ("Agent", "os:system", "Agent is one of expert, not 'os:system'"),
-        ("Task", "skill=x", "Task is one of hab="),
-        ("Speed", "x 1e9", "Speed is one of x 0.25, "),
-        ("Play", "Quit", "a button is one of Play, Pause, "),
-        ("Record", 1, "Record is one of True, False"),
-    ],
-)
+@pytest.mark.parametrize("label, value, reason",
+                         [("Seed", 1e300, "Seed is an integer from 0 to 4294967295, not 1e+300"),
+                          ("Seed", NAN, "not nan"), ("Episode", 2**40, "Episode is an integer from 0"),
+                          ("Seed", 0.5, "not 0.5"), ("Agent", "os:system", "Agent is one of expert, not 'os:system'"),
+                          ("Task", "skill=x", "Task is one of hab="), ("Speed", "x 1e9", "Speed is one of x 0.25, "),
+                          ("Play", "Quit", "a button is one of Play, Pause, "),
+                          ("Record", 1, "Record is one of True, False")])
 def test_a_value_that_is_not_offered_is_one_sentence_and_is_put_back(page, label, value, reason, capfd):
     server, page = page
     with Visitor(server.get_port()) as visitor, Visitor(server.get_port()) as other:
@@ -195,10 +179,8 @@ def test_a_value_that_is_not_offered_is_one_sentence_and_is_put_back(page, label
         other.element(label)
         visitor.shown, other.shown = [], []
         visitor.set(element, value)
-        until(
-            lambda: visitor.look() and any(message.get("uuid") == element for message in visitor.shown),
-            "the value that it has",
-        )
+        until(lambda: visitor.look() and any(message.get("uuid") == element for message in visitor.shown),
+              "the value that it has")
         assert {json.dumps(message["updates"]) for message in visitor.shown if message.get("uuid") == element} == {
             json.dumps({"value": server.gui._gui_input_handle_from_uuid[element].value})
         }
@@ -275,7 +257,6 @@ def test_connections_give_their_memory_back(page):
         for _ in range(80):
             with Visitor(server.get_port(), camera=camera):
                 pass
-    until(
-        lambda: not left() and not page.cameras and not server.get_clients(), "the end of what belongs to 160 connections"
-    )
+    until(lambda: not left() and not page.cameras and not server.get_clients(),
+          "the end of what belongs to 160 connections")
     assert len(page.looks._children) == 4 - 1

@@ -1,4 +1,5 @@
-"""What runs behind the page of `rearrange view`, without a browser: choices, driving, recording, newer checkpoints, mistakes."""
+"""What runs behind the page of `rearrange view`, without a browser: choices, driving, recording, newer checkpoints,
+mistakes."""
 
 from __future__ import annotations
 
@@ -160,11 +161,13 @@ def test_meshes_are_cut_at_a_height():
     cut, of = below(corners, 0.3)
 
     def areas(triangles):
-        return np.linalg.norm(np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]), axis=1) / 2
+        return np.linalg.norm(np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]),
+                              axis=1) / 2
 
     above, _ = below(corners * (1, 1, -1), -0.3)
     assert cut[:, :, 2].max() <= 0.3 + 1e-9 and len(of) == len(cut) > 100
-    assert np.isclose(areas(cut).sum() + areas(above).sum(), areas(corners).sum()), "the two sides together are the whole"
+    assert np.isclose(areas(cut).sum() + areas(above).sum(),
+                      areas(corners).sum()), "the two sides together are the whole"
     normals = [np.cross(each[:, 1] - each[:, 0], each[:, 2] - each[:, 0]) for each in (cut, corners[of])]
     assert ((normals[0] * normals[1]).sum(1) >= -1e-12).all(), "seen from the same side"
 

@@ -68,8 +68,8 @@ def test_a_visit(viewer):
         assert (shown.min(-1) > 140).mean() > 0.05 and len(np.unique(shown.reshape(-1, 3) // 8, axis=0)) > 30
 
         def press(name: str, page=page) -> None:
-            x, y = page.value(f"(() => {{ const e = {BUTTON % name}; e.scrollIntoView({{block: 'center'}}); "
-                              "const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
+            x, y = page.value(f"(() => {{ const e = {BUTTON % name}; e.scrollIntoView({{block: 'center'}}); const r = "
+                              "e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()")
             for kind in ("mousePressed", "mouseReleased"):
                 page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
@@ -93,7 +93,8 @@ def test_a_visit(viewer):
         with browser(webgl=True) as other:
             other.window(900, 600)
             other.go(address)
-            other.until(f"{BUTTON % 'Step'} && {CANVAS} && document.body.textContent.includes('step 1 of 1000, paused')")
+            other.until(f"{BUTTON % 'Step'} && {CANVAS} && document.body.textContent.includes('step 1 of "
+                        "1000, paused')")
             wait(lambda: len(clients()) == 2)
             press("Step", other)
             for each in (page, other):

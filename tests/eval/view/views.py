@@ -12,4 +12,5 @@ from rearrange.command_line.composition.parse_overrides import compose
 def made(*words: str) -> tuple[Any, ...]:
     """What a Viewer takes after its server. words: the first names the task."""
     settings = compose("view", list(words))
-    return settings, _recorded_skill, words[0], choose(settings.overrides, words[0], settings.config.agent, settings.config.seed, _recorded_skill)
+    return settings, _recorded_skill, words[0], choose(settings.overrides, words[0], settings.config.agent,
+                                                       settings.config.seed, _recorded_skill)

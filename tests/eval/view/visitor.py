@@ -1,4 +1,5 @@
-"""A browser's part of the conversation with viser's server, without a browser: what it is shown, and whatever it may say."""
+"""A browser's part of the conversation with viser's server, without a browser: what it is shown, and whatever it may
+say."""
 
 from __future__ import annotations
 
@@ -27,19 +28,13 @@ CAMERA = {
 
 
 class Visitor:
-    """A connection. headers: that it sends in addition. shown: the messages it got. camera: it tells its camera, as a page does."""
+    """A connection. headers: that it sends in addition. shown: the messages it got. camera: it tells its camera, as a
+    page does."""
 
     def __init__(self, port: int, headers: dict[str, str] | None = None, camera: bool = True) -> None:
-        self._socket = connect(
-            f"ws://127.0.0.1:{port}",
-            subprotocols=[f"viser-v{viser.__version__}"],
-            max_size=None,
-            compression=None,
-            additional_headers=headers,
-            open_timeout=60,
-            close_timeout=60,
-            ping_interval=None,
-        )
+        self._socket = connect(f"ws://127.0.0.1:{port}", subprotocols=[f"viser-v{viser.__version__}"], max_size=None,
+                               compression=None, additional_headers=headers, open_timeout=60, close_timeout=60,
+                               ping_interval=None)
         self.shown: list[dict[str, Any]] = []
         if camera:
             self.say(CAMERA)
@@ -77,13 +72,10 @@ class Visitor:
 
         def there() -> bool:
             self.look()
-            found.extend(
-                message.get("uuid", "")
-                for message in self.shown
-                if isinstance(props := message.get("props", message), dict)
-                and (props.get("label") == label or label in (props.get("options") or ()))
-                and message["type"].endswith("Message")
-            )
+            found.extend(message.get("uuid", "")
+                         for message in self.shown if isinstance(props := message.get("props", message), dict)
+                         and (props.get("label") == label or label in (props.get("options") or ()))
+                         and message["type"].endswith("Message"))
             return bool(found)
 
         until(there, f"the element {label}")
