@@ -106,11 +106,16 @@ class RecordingEnv(ScenarioEnv):
         finally:
             scene.maps_floor, scene.depth_size, scene.seen, scene.camera_size = theirs
 
+    @property
+    def last_seen(self) -> Observation:
+        """What the newest frame has, or, where images stay arrays, what was seen after it."""
+        return self._seen
+
     def recorded(self, attempt: int, success: bool, reason: str) -> Recorded:
         """The episode on the tape, which is over."""
         tape, self.tape = self.tape, None
         start = {"seed": self.start_seed, "episode": plain(self.episode)}
-        return tape.recorded(attempt, start, self.task, success, None if success else reason, self._seen)
+        return tape.recorded(attempt, start, self.task, success, None if success else reason, self.last_seen)
 
     def close_tape(self) -> None:
         """Give up what is on the tape."""
