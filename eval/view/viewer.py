@@ -36,7 +36,7 @@ END_S = 2.0  # the end of an episode can be read for so long
 SIGHT_PIXELS, SHOWN_PIXELS = 128, 208  # taken, and of what is shown
 HAND_SCALE_M = 0.22  # of the arrows that pull the hand
 LONG_WORDS = 80  # characters of a task that is no heading any more
-WITH_SIM = ("drive_to", "move_hand", "hand_to", "face")  # methods of the driver that take the simulator
+WITH_SIM = ("drive_to", "move_hand", "face")  # methods of the driver that take the simulator
 OF_THE_DRIVER = (*WITH_SIM, "drive", "grip", "halt", "call_stop")
 
 
@@ -119,14 +119,14 @@ class Viewer:
 
     def _press(self, name: str, *values: Any) -> None:
         if name in OF_THE_DRIVER:
-            self._drive(name, *values)
+            self._drive(name, *([self.session.sim] if name in WITH_SIM else []), *values)
         else:
             getattr(self, f"_do_{name}")(*values)
 
     def _go_on(self) -> None:
         if (point := self._pulled_to) is not None:
             self._pulled_to = None
-            self._drive("hand_to", point)
+            self._drive("hand_to", self.session.sim, point)
         session = self.session
         if session.done and self.playing and self._page.goes_on.value and time.monotonic() > self._ended_at + END_S:
             self._begin(session.number + 1)
@@ -290,7 +290,7 @@ class Viewer:
     def _drive(self, name: str, *values: Any) -> None:
         """Call the driver, where a person drives."""
         if driver := self.session.driver:
-            getattr(driver, name)(*([self.session.sim] if name in WITH_SIM else []), *values)
+            getattr(driver, name)(*values)
 
     def _add_hand(self) -> None:
         """Add arrows at the hand, which pull it."""
