@@ -59,7 +59,7 @@ def test_everything_is_reached_when_every_skill_does_what_it_promises(puppets, t
     assert set(figures["handoff"]) == {"open_cabinet", "pick", "place", "open_fridge", "close_cabinet", "close_fridge"}
     assert figures["handoff"]["pick"]["n"] == 6 and figures["handoff"]["pick"]["distance_m"] < 0.3
     for rows in figures["by_distance"].values():
-        assert [(row["from_m"], row["n"], row["success"]) for row in rows] == [(0.0, 6, 1.0)], "navigate brought it near"
+        assert [(row["from_m"], row["n"], row["success"]) for row in rows] == [(0.0, 6, 1.0)], "it came near"
     assert set(figures["by_distance"]) == {"pick", "place"}
     text = hab_figures.plan_text(results[0])
     assert "success" in text.splitlines()[0] and len(text.splitlines()) == 17
