@@ -1,24 +1,55 @@
-"""The training loop: collect, learn, log, save. The file to read first."""
+"""The training loop: collect, learn, log, save; and below it, how the parts of a run are made. The file to read
+first."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from trainer import callbacks as moments
-from trainer.assemble_run import Asked, Run, prepare
-from trainer.cloning.demonstrations import Demonstrations
+from trainer import checkpoint
+from trainer.callbacks import Callbacks
+from trainer.checkpoints import owner
+from trainer.checkpoints.best import Evaluations
+from trainer.checkpoints.saving import Saver
+from trainer.checkpoints.to_plain import plain
+from trainer.cloning.demonstrations import Demonstrated, Demonstrations
+from trainer.collect import Collector
 from trainer.config import TrainConfig
+from trainer.evaluation import Evaluator
+from trainer.experience import Alternating, Experience, Overlapping
 from trainer.faults.endings import orderly_end
+from trainer.faults.stopping import Stop, stop_on_signal
+from trainer.learner import Learner
+from trainer.logs.logger import MetricsLogger
+from trainer.logs.run_files import recording
+from trainer.logs.training_log import TrainingLog
 from trainer.networks import MakePolicy
-from trainer.policy import Policy
-from trainer.ranks.ranks import join
+from trainer.policy import Policy, observation_shapes
+from trainer.ranks import nodes
+from trainer.ranks.ranks import Ranks, join
 from trainer.ranks.report import RankReport
+from trainer.rollout import Rollout
+from trainer.sizes import check_memory
+from trainer.spaces import action_numbers, badly_explored, stored_as
+from trainer.threads import LearnThreads
+from trainer.workers.batched import BatchedEnvironments
+from trainer.workers.environments import Environments
+from trainer.workers.fixed_order import fixed_order
 
 __all__ = ["TrainResult", "train"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -43,32 +74,46 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
           transfer: bool = False) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
-    make_env: zero-argument callable that gives one environment, in the worker processes; `trainer.spaces` says which spaces it
-    may have. run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logs.logger`), and progress is shown
-    unless `progress` is False; without it nothing is written or shown. resume_from: a checkpoint to continue. meta: plain values
-    kept in the checkpoints. start_from: a checkpoint whose policy a new run begins with; the steps, the optimiser and the schedule
-    begin anew. transfer: it is of another task; begin with what fits of it (`trainer.checkpoints.transfer`).
-
-    callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among them takes the place
-    of the run's own metrics and progress. observers: functions of (step, metrics), short for callbacks that have only `at_log`.
-    eval_env: like make_env, for the evaluations of `config.eval_every` (trainer/evaluation.py); by default make_env.
-    demonstrations: clone these instead of stepping environments; steps are those of the episodes that were learned from. PPO
-    goes on from a checkpoint of it with `resume_from`, which counts on, or with `start_from`.
-    make_policy: (observation_space, action_space, config.policy) -> the network to train (`trainer.networks.PolicyNetwork`).
-
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).
 
-    SIGINT, SIGTERM, SIGHUP and a scheduler's SIGUSR1, SIGUSR2 and SIGXCPU finish the update under way, save and return; where that
-    takes longer than `config.stop_within_s`, the rollout under way is lost. A second one stops at once.
-    Raises ValueError for a setting that cannot work, WorkerError when an environment worker fails, NonFiniteLoss when the
-    policy diverges, RankError when another rank died or failed; the last good checkpoint is on disk in each case.
+    SIGINT, SIGTERM, SIGHUP and a scheduler's SIGUSR1, SIGUSR2 and SIGXCPU finish the update under way, save and
+    return; where that takes longer than `config.stop_within_s`, the rollout under way is lost. A second one stops at
+    once.
+
+    Args:
+        make_env: makes one environment, without arguments, in the worker processes; `trainer.spaces` says which
+            spaces it may have.
+        config: how to train.
+        run_dir: checkpoints go to `run_dir/checkpoints`, metrics to `run_dir` (`trainer.logs.logger`). Without it
+            nothing is written or shown.
+        resume_from: a checkpoint to continue.
+        observers: functions of (step, metrics), short for callbacks that have only `at_log`.
+        meta: plain values that are kept in the checkpoints.
+        start_from: a checkpoint whose policy a new run begins with; steps, optimiser and schedule begin anew.
+        progress: whether progress is shown.
+        callbacks: objects that watch the run and may end it (`trainer.callbacks.Callback`); a MetricsLogger among
+            them takes the place of the run's own metrics and progress.
+        make_policy: (observation_space, action_space, config.policy) -> the network to train
+            (`trainer.networks.PolicyNetwork`).
+        eval_env: like make_env, for the evaluations of `config.eval_every` (trainer/evaluation.py); by default
+            make_env.
+        demonstrations: clone these instead of stepping environments; steps are those of the episodes that were
+            learned from. PPO goes on from a checkpoint of it with `resume_from`, which counts on, or with
+            `start_from`.
+        transfer: `start_from` is of another task; begin with what fits of it (`trainer.checkpoints.transfer`).
+
+    Raises:
+        ValueError: a setting cannot work.
+        WorkerError: an environment worker failed.
+        NonFiniteLoss: the policy diverged.
+        RankError: another rank died or failed. The last good checkpoint is on disk in each case.
     """
     config.check()
     callbacks = [*callbacks, *(each if hasattr(each, "at_log") else moments.AtLog(each) for each in observers)]
     moments.check(callbacks)
-    asked = Asked(make_env=make_env, config=config, run_dir=None if run_dir is None else Path(run_dir), resume_from=resume_from,
-                  start_from=start_from, transfer=transfer, demonstrations=demonstrations, make_policy=make_policy, eval_env=eval_env,
-                  callbacks=callbacks, meta=meta or {}, progress=progress)
+    asked = Asked(make_env=make_env, config=config, run_dir=None if run_dir is None else Path(run_dir),
+                  resume_from=resume_from, start_from=start_from, transfer=transfer, demonstrations=demonstrations,
+                  make_policy=make_policy, eval_env=eval_env, callbacks=callbacks, meta=meta or {}, progress=progress)
     with join(config.device) as ranks, prepare(asked, ranks) as run:
         with orderly_end(run):
             learn(run)
@@ -99,3 +144,184 @@ def learn(run: Run) -> None:
     run.saver.save()  # before waiting for the last evaluations, which take long
     run.evaluations.finish()
     run.log.finish()
+
+
+# ------------------------------------------------------------------ the parts of a run
+
+@dataclass(frozen=True)
+class Run:
+    """The parts of a run that the loop works with."""
+
+    config: TrainConfig
+    run_dir: Path | None
+    ranks: Ranks
+    threads: LearnThreads
+    learner: Learner
+    rollout: Rollout
+    experience: Experience
+    callbacks: Callbacks
+    log: TrainingLog
+    saver: Saver
+    evaluations: Evaluations
+    stop: Stop
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `trainer.train` was called with, whose docstring says what each means. `callbacks` holds its observers,
+    too."""
+
+    make_env: Callable[[], Any]
+    config: TrainConfig
+    run_dir: Path | None
+    resume_from: str | os.PathLike | None
+    start_from: str | os.PathLike | None
+    transfer: bool
+    demonstrations: Demonstrations | None
+    make_policy: MakePolicy
+    eval_env: Callable[[], Any] | None
+    callbacks: Sequence[Any]
+    meta: dict[str, Any]
+    progress: bool
+
+
+@contextmanager
+def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
+    """A run at its beginning."""
+    config, device = asked.config.for_ranks(ranks.local_size), _device(asked.config.device, ranks.local_rank)
+    run_dir, resume_from, demonstrations, meta = asked.run_dir, asked.resume_from, asked.demonstrations, plain(asked.meta)
+    first = ranks.rank == 0  # reads and writes; the others are told
+    n = config.collect.num_envs
+    with ExitStack() as stack:
+        own = stack.enter_context(_own(run_dir, resume_from)) if first and run_dir is not None else None
+        content = ranks.from_first(
+            checkpoint.load_checkpoint(resume_from, to_continue=True) if first and resume_from is not None else None)
+        start = ranks.from_first(checkpoint.load_checkpoint(asked.start_from) if first and asked.start_from is not None else None)
+        began_with = checkpoint.newest(Path(resume_from)) if content and first else None
+        done = content["counters"]["steps"] if content else 0
+        saved = _saved_by(ranks, content, n) if config.deterministic and demonstrations is None else None
+        # A resumed run sees new episodes, unless it is to be the same as one without a break.
+        seed = int(np.random.SeedSequence([config.seed, 0 if config.deterministic else done]).generate_state(1)[0])
+        threads = stack.enter_context(LearnThreads(config.torch_threads))
+        order = fixed_order(config.collect) if config.deterministic else None
+        replay = order.restore(saved["collector"]) if order and saved else ()
+        evaluator = None
+        if first and config.eval_every:  # whose environment is made meanwhile
+            evaluator = Evaluator(asked.make_env if asked.eval_env is None else asked.eval_env, asked.make_policy, config)
+            stack.callback(evaluator.close)
+        if demonstrations is not None:
+            environments = demonstrations  # which show the same spaces, and are not stepped
+        elif config.collect.num_workers == 0:
+            environments = stack.enter_context(BatchedEnvironments(asked.make_env, config.collect, seed, ranks.rank))
+            n = environments.num_envs
+            config = replace(config, collect=replace(config.collect, num_envs=n))
+            environments.config = config.collect
+            config.check()
+        else:
+            environments = stack.enter_context(
+                Environments(asked.make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
+        cancelled = threading.Event()
+        stop = stack.enter_context(stop_on_signal(cancelled.set, config.stop_within_s))
+        ranks.on_death(cancelled.set)
+        learner = _learner(config, environments, device, ranks, asked.make_policy, clones=demonstrations is not None)
+        begins = config.policy.mean_init, np.exp(config.policy.log_std_init)
+        if first and not (content or start) and isinstance(learner.policy, Policy) and (problem := badly_explored(environments.action_space, *begins)):
+            _log.warning("%s.", problem)
+        if evaluator:
+            evaluator.check(learner.policy, stop)
+        with checkpoint.using(resume_from or asked.start_from or ""):
+            if content:
+                learner.restore(content)
+            elif start:
+                learner.begin_with(start, asked.transfer)
+            collector = None if learner.clones else stack.enter_context(
+                Collector(environments, learner.policy, seed + ranks.rank, device, order, saved and saved["collector"],
+                          ranks.preemption(config), cancelled))
+        rollout = Rollout(n, config.steps_per_rollout, observation_shapes(environments.observation_space),
+                          learner.policy.action_size, len(learner.policy.choices), learner.policy.state_size, device,
+                          batches=2 if config.collect.overlap else 1,
+                          obs_types=stored_as(environments.observation_space))
+        if saved:
+            with checkpoint.using(resume_from or ""):
+                rollout.restore(saved["rollout"])
+        experience: Experience = (Demonstrated(demonstrations, rollout, config.seed, ranks.rank) if demonstrations is not None else
+                                  Overlapping(collector, rollout, learner.policy, saved, ranks.total) if config.collect.overlap else
+                                  Alternating(collector, rollout))
+        stack.callback(experience.close)
+        run_dir = ranks.from_first(run_dir)
+        nodes.compare(ranks, run_dir)
+        callbacks = asked.callbacks
+        if first and run_dir is not None and not any(isinstance(callback, MetricsLogger) for callback in callbacks):
+            callbacks = [*stack.enter_context(recording(run_dir, config, done, shown=asked.progress)), *callbacks]
+        told = Callbacks(callbacks if first else (), learner, stop)
+        log = TrainingLog(config, learner, told, content.get("window", ()) if content else ())
+        made_from = {"gymnasium": made} if (made := getattr(environments, "made_from", None)) else {}
+        meta = made_from | meta
+        saver = Saver(config, ranks, learner, experience, log, told, run_dir if first else None, meta, began_with, own)
+        evaluations = Evaluations(config, evaluator, learner, log, stop, run_dir if first else None, meta)
+        yield Run(config, run_dir, ranks, threads, learner, rollout, experience, told, log, saver, evaluations, stop)
+
+
+def _learner(config: TrainConfig, environments: Environments | BatchedEnvironments | Demonstrations, device: torch.device, ranks: Ranks,
+             make_policy: MakePolicy, clones: bool) -> Learner:
+    """The learner, unless the run does not fit into memory; how large the engine's own network would be is known
+    before."""
+    observations, actions = environments.observation_space, action_numbers(environments.action_space)
+    if make_policy is Policy:
+        check_memory(config, observations, actions)
+    learner = Learner(config, environments.observation_space, environments.action_space, device, ranks, make_policy, clones)
+    if make_policy is not Policy:
+        check_memory(config, observations, actions, learner.policy.state_size)
+    return learner
+
+
+def _own(run_dir: Path, resume_from: str | os.PathLike | None) -> owner.Hold:
+    """This process's own directory, as long as it trains. ValueError if checkpoints cannot be written there, if they
+    would be mixed with those of another run, or if another process works there."""
+    folder = run_dir / "checkpoints"
+    resumed = None if resume_from is None else checkpoint.newest(Path(resume_from)).resolve()
+    if checkpoint.list_checkpoints(folder) and (resumed is None or resumed.parent != folder.resolve()):
+        raise ValueError(f"{run_dir} has checkpoints of another run: continue it with resume_from={str(run_dir)!r}, "
+                         "or choose another run_dir.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        own = owner.hold(run_dir)
+    except OSError as error:
+        raise ValueError(f"checkpoints cannot be written to {folder}: {error.strerror}.") from error
+    checkpoint.remove_partial(folder)
+    return own
+
+
+def _saved_by(ranks: Ranks, content: dict[str, Any] | None, num_envs: int) -> dict[str, Any] | None:
+    """What this rank saved of its environments and experience in a deterministic run."""
+    if content is None:
+        return None
+    saved = content.get("ranks", [])
+    if len(saved) != ranks.size or "collector" not in saved[ranks.rank]:
+        raise checkpoint.CheckpointError(
+            f"this checkpoint cannot be continued with deterministic=True: it was written by {max(1, len(saved))} "
+            f"rank(s) {'with' if saved and 'collector' in saved[0] else 'without'} deterministic=True, this run has "
+            f"{ranks.size}.")
+    mine = saved[ranks.rank]
+    if len(mine["collector"]["starts"]) != num_envs:
+        raise checkpoint.CheckpointError(
+            f"this checkpoint cannot be continued with deterministic=True and {num_envs} environments: "
+            f"it has {len(mine['collector']['starts'])} of them (collect.num_envs).")
+    return mine
+
+
+def _device(name: str, local_rank: int) -> torch.device:
+    """The device that `name` means; several ranks of one machine take one GPU each."""
+    try:
+        device = torch.device("cuda" if name == "auto" else name)
+    except RuntimeError as error:
+        raise ValueError(f"device={name} is none that torch knows: write auto, cpu, cuda or cuda:0.") from error
+    if device.type != "cuda":
+        return device
+    if not torch.cuda.is_available():
+        if name == "auto":
+            return torch.device("cpu")
+        raise ValueError(f"device={name}: torch finds no CUDA device here; write device=auto or device=cpu.")
+    return device if device.index is not None else torch.device("cuda", local_rank % torch.cuda.device_count())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from trainer.assemble_run import Run
 from trainer.errors import Cancelled, NonFinite
 from trainer.faults.nan_dump import write_dump
 from trainer.networks import name_of
 from trainer.policy import Policy
+
+if TYPE_CHECKING:
+    from trainer.loop import Run
 
 
 @contextmanager
