@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
 from eval.task_from_settings import group_of, json_safe
-from rearrange.home.settings.environment import NAVIGATION, HomeSettings
+from rearrange.home.settings.environment import HOME_SETTINGS, NAVIGATION, HomeSettings
 from rearrange.navigation import settings as navigation
 from skills import OF_TRAINING, config_class
 
@@ -56,7 +56,7 @@ def hab_settings(task: str) -> dict[str, Any]:
 def _usual(task: str) -> dict[str, Any]:
     """Defaults of the settings of a task and of homes."""
     config = config_class(task) if group_of(task) == "skill" else navigation.CONFIGS[task]
-    found: dict[str, Any] = {each.name: each.default for each in fields(HomeSettings) if each.default is not MISSING}
+    found: dict[str, Any] = {name: getattr(HomeSettings, name) for name in HOME_SETTINGS}
     made = config()
     return json_safe(found | {each.name: getattr(made, each.name) for each in fields(config)})
 

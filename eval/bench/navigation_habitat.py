@@ -17,9 +17,9 @@ from rearrange import navigation
 from rearrange.habitat.installed import device, need_habitat
 from rearrange.home.axis_conventions import to_y_up, to_z_up
 from rearrange.home.errors import UserError
-from rearrange.home.nvidia import has_nvidia_device
 from rearrange.home.scene_files.scene_data import SceneData
 from rearrange.home.settings.environment import check_depth_size
+from rearrange.home.settings.presets import has_nvidia_device
 from rearrange.navigation.scripted_agents import oracle_actions
 
 ACTIONS = (None, "move_forward", "turn_left", "turn_right")  # by our numbers; stop ends an episode

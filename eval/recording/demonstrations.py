@@ -26,8 +26,8 @@ from eval.recording.features import (
 )
 from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import check_sums, files_of, read_state, starts
-from eval.trained_policy import WHERE
 from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import WHERE
 from trainer.cloning.demonstrations import Demonstration
 from trainer.logs.printable import first_line, printable
 from trainer.policy import EXPERT_ACTION

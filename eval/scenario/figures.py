@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from eval.summary_table import say, titled
 from planner.scenario import PROBLEMS
 from planner.scenarios import load_scenario, scenarios
 from rearrange.command_line.runs.run_directory import write_whole
-from rearrange.home.settings.environment import HomeSettings
+from rearrange.home.settings.environment import HOME_SETTINGS, HomeSettings
 from rearrange.home.simulation.simulator_interface import STEP_S
 from skills import SKILLS
 
@@ -43,8 +43,7 @@ def changed(job: Job) -> list[str]:
         now, then = ({**asdict(each.scenario), "max_steps": each.max_steps} for each in (ours, known))
         words = [f"hab.{name}={_typed(value)}" for name, value in now.items() if value != then[name]]
         words += [f"hab.problem={ours.problem}"] if ours.problem.parent != PROBLEMS else []
-    homes = {name: getattr(HomeSettings, name)
-             for name in (each.name for each in fields(HomeSettings)) if name not in _SAME_TASK}
+    homes = {name: getattr(HomeSettings, name) for name in HOME_SETTINGS if name not in _SAME_TASK}
     return words + [f"{'sim' if name == 'sim' else f'sim.{name}'}={_typed(job.env[name])}"
                     for name, usual in homes.items() if job.env.get(name, usual) != usual]
 

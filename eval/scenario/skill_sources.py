@@ -15,7 +15,7 @@ from eval.task_from_settings import trained_settings
 from eval.trained_policy import check_fit, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.home.errors import UserError
-from rearrange.home.settings.environment import SEEN
+from rearrange.home.settings.environment import SEEN, SHARED
 from rearrange.home.settings.remote import Remote, RemoteSettings
 from rearrange.home.settings.setting_fields import TEXTS
 from skills import SKILLS, config_class, make_skill
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 AGENTS = {"tp_srl": "pretrained", "tp_srl_nonav": "pretrained", "expert": "expert", "monolithic": None, "tp_spa": "spa",
           "random": "random"}
 POINTNAV = "pointnav"  # a word for skills.navigate
-SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")  # settings of the one simulator
 
 
 @dataclass(frozen=True)

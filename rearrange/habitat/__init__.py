@@ -17,7 +17,7 @@ def make_simulator(config: SimulatorConfig, data: SceneData) -> HabitatSimulator
     """What `sim=habitat` means. UserError where Habitat-Sim is not installed or does not load."""
     from rearrange.habitat.habitat_simulator import HabitatSimulator
     from rearrange.habitat.installed import need_habitat
-    from rearrange.home.nvidia import has_nvidia_device
+    from rearrange.home.settings.presets import has_nvidia_device
 
     need_habitat()
     return HabitatSimulator(config, data, has_nvidia_device())

@@ -1,7 +1,12 @@
 """Habitat-Sim with Bullet behind the interface of every simulator, `rearrange.home.simulation.simulator_interface`.
 
+<<<<<<< HEAD
 World frame: z up, metres; Habitat's is y up (`rearrange.home.axis_conventions`). Time: four substeps of 1/120 s in a
 step. Forces and contacts are those of the last substep.
+=======
+World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.home.axis_conventions`). Time: four physics steps of 1/120 s in
+a step. Forces and contacts are those of the last substep.
+>>>>>>> b5fddda (Callers: settings of homes by their one dataclass, names of choices in presets.py)
 """
 
 from __future__ import annotations
@@ -53,7 +58,7 @@ from rearrange.home.simulation.simulator_interface import (
 
 _TOUCH_TOLERANCE_M = 1e-3  # Bullet's contacts at rest are about as deep
 _AWAY_M = (-50.0, -50.0)  # where the robot is while objects come to rest
-_SETTLE_CHUNK = 12  # substeps between two looks whether all objects rest
+_SETTLE_CHUNK = 12  # physics steps between two looks whether all objects rest
 _RESTS_M_S = 0.01
 _HANDLE_REACH_M = 0.01  # so near to the handle's box a contact is one with the handle
 _ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))

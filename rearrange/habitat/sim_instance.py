@@ -256,10 +256,10 @@ class World:
 
     # ------------------------------------------------------------------ physics
 
-    def advance(self, substeps: int) -> None:
-        """So many substeps of physics."""
-        for _ in range(substeps):
-            self.simulator.step_physics(-1)  # -1: exactly one of the fixed substeps
+    def advance(self, steps: int) -> None:
+        """So many steps of physics, of 1/120 s each."""
+        for _ in range(steps):
+            self.simulator.step_physics(-1)  # -1: exactly one of the fixed steps
 
     def contacts(self) -> list[Any]:
         """Contact points of the last substep; none when all that touches sleeps."""
