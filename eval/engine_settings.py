@@ -8,21 +8,11 @@ import warnings
 from typing import Any
 
 from eval.task_from_settings import Task
+from rearrange.command_line.composition.options import engine_config
 from rearrange.home.errors import UserError
-from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from trainer.config import TrainConfig
 
-NOT_THE_NETWORKS = {"image_size", "network"}  # of the group policy: the environment's camera, and the name of a network of one's own
-
-
-def engine_config(plain: dict[str, Any]) -> TrainConfig:
-    """TrainConfig from the plain settings of `rearrange train`."""
-    policy = {k: v for k, v in plain["policy"].items() if k not in NOT_THE_NETWORKS}
-    ppo = plain["ppo"] | {"entropy_bounds": tuple(plain["ppo"]["entropy_bounds"])}
-    policy = {k: tuple(v) if isinstance(v, list) else v for k, v in policy.items()}
-    keys = ("steps", "seed", "device", "deterministic", "torch_threads", "checkpoint_every_s", "keep_every", "stop_within_s",
-            "log_every_s", "episode_window", "eval_every", "eval_episodes", "eval_film", "stop_at")
-    return TrainConfig(**{k: plain[k] for k in keys if k in plain}, policy=PolicyConfig(**policy), ppo=PPOConfig(**ppo),
-                       collect=CollectConfig(**plain["trainer"]))
+__all__ = ["check_device", "engine_config", "per_action"]
 
 
 def per_action(engine: TrainConfig, task: Task, env: Any) -> TrainConfig:

@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from trainer.networks import MakePolicy
     from trainer.player import Player
 
-<<<<<<< HEAD
-WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix",
-         "robot", "gpu_device", "substeps", *RANDOM)
-"""Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
-
-=======
->>>>>>> b5fddda (Callers: settings of homes by their one dataclass, names of choices in presets.py)
 def training_of(content: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint says about the training of its policy: `skill`, `nav` or `scenario`; `env`, the settings of the
     environment; `image_size`. `environment` instead, an id of Gymnasium's, where it is something else than ours.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -37,7 +37,7 @@ from rearrange.home.action_layout import ACTION_SIZES, action_slices
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.episodes.scene_check import check_episode, random_start
 from rearrange.home.errors import UserError
-from rearrange.home.settings.environment import checked_settings
+from rearrange.home.settings.environment import HOME_SETTINGS, checked_settings
 from rearrange.home.simulation import observations as seen
 from rearrange.home.simulation.observations import OBSERVATIONS, Observation
 from skills.settings import merge_scales
@@ -281,7 +281,7 @@ def make_env(scenario: str, **settings: Any) -> ScenarioEnv:
     `settings`: max_steps, of the scenario's YAML file; fields of HomeSettings; reward_scales. Homes are of the split
     `train` unless said otherwise, as with skills. Raises UserError for settings that do not exist or are not allowed.
     """
-    known = ["max_steps", *(field.name for field in fields(HomeSettings)), "reward_scales"]
+    known = ["max_steps", *(name for name in HOME_SETTINGS if name != "episodes_share"), "reward_scales"]
     what = f"scenario {scenario}"
     settings = checked_settings(what, known, WholeTaskSettings, settings)
     scales = merge_scales(what, REWARD_SCALES, settings.pop("reward_scales", {}))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rearrange.home.errors import UserError
 from rearrange.home.settings import environment
+from rearrange.home.settings.environment import HOME_SETTINGS
 
 if TYPE_CHECKING:
     from rearrange.env.skill_env import RearrangeEnv
@@ -63,8 +64,8 @@ def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
     """A Gymnasium environment for a skill.
 
     Args:
-        settings: fields of the skill's config or of `rearrange.env.skill_env.HomeSettings`; `episodes_share`, of
-            RearrangeEnv; `expert_action`: observations also hold the action of an expert and the weight of this advice.
+        settings: fields of the skill's config or of `rearrange.env.skill_env.HomeSettings`; `expert_action`: observations
+            also hold the action of an expert and the weight of this advice.
 
     Raises:
         UserError: a setting that does not exist, or has a value that the command line refuses, too.
@@ -72,19 +73,17 @@ def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
     from rearrange.env.skill_env import RearrangeEnv  # imports the simulator
 
     settings = checked_settings(skill, settings)
-    of_home = [field.name for field in dataclasses.fields(environment.HomeSettings)]
-    home = environment.HomeSettings(**{key: value for key, value in settings.items() if key in of_home})
+    home = environment.HomeSettings(**{key: value for key, value in settings.items() if key in HOME_SETTINGS})
     adviser = _adviser_of(skill) if settings.pop("expert_action", False) else None
-    share = settings.pop("episodes_share", 1.0)
-    made = make_skill(skill, **{key: value for key, value in settings.items() if key not in of_home})
-    return RearrangeEnv(made, home, share, adviser)
+    made = make_skill(skill, **{key: value for key, value in settings.items() if key not in HOME_SETTINGS})
+    return RearrangeEnv(made, home, adviser=adviser)
 
 
 def checked_settings(skill: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a skill's environment in the types of their rules. UserError for the first one that is refused."""
     config: Any = config_class(skill)
-    known = [field.name for part in (config, environment.HomeSettings) for field in dataclasses.fields(part)]
-    known = [name for name in known if name not in OF_TRAINING] + ["expert_action", "episodes_share"]
+    own = [field.name for field in dataclasses.fields(config) if field.name not in OF_TRAINING]
+    known = [*own, *HOME_SETTINGS, "expert_action"]
     return environment.checked_settings(f"skill {skill}", known, config, settings)
 
 

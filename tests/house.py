@@ -19,7 +19,7 @@ from typing import Any
 PACKAGES = ("rearrange", "skills", "planner", "trainer", "eval")
 WIDE = 120  # characters of a line
 ROADS = ("rearrange/command_line/*.py", "rearrange/command_line/composition/*.py", "rearrange/composition/*.py", "rearrange/home/settings/*.py",
-         "rearrange/settings/*.py", "eval/engine_settings.py", "eval/bench_settings.py", "eval/remote/settings.py", "eval/own_networks.py")
+         "rearrange/settings/*.py", "trainer/setting_rules.py", "eval/engine_settings.py", "eval/bench_settings.py", "eval/remote/settings.py", "eval/own_networks.py")
 """From the words of a command line to dataclasses, in this version and in 0.2."""
 
 

@@ -25,9 +25,8 @@ from trainer.faults import signals
 
 
 def run(command: str, words: list[str], group: str = "skill") -> int:
-    """Run `command` for each choice of `group`; 0 if all went well, that of a job that was stopped, else 1. Every one is checked before the
-    first.
-    """
+    """Run `command` for each choice of `group`; 0 if all went well, that of a job that was stopped, else 1. Every one
+    is checked before the first. """
     if command != "eval":
         raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(options.choices(group))}.")
     words, hydras = launcher_words.split(words)

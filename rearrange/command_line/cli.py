@@ -1,12 +1,12 @@
-"""The front door: `rearrange train | eval | record | view | reproduce | bench | report | export | scenes | serve | list | doctor`.
+"""The front door: `rearrange train | eval | record | view | reproduce | bench | report | export | scenes | serve |
+list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
 
-Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in `rearrange.command_line.commands`,
-imported once everything that was typed has been checked. Exit status: 0 done, 2 a mistake of the user, 130 stopped, 75 stopped
-by a scheduler's warning, 1 anything else.
-"""
+Answers to `--help` and to mistakes come without importing torch or a simulator; the work is in
+`rearrange.command_line.commands`, imported once everything that was typed has been checked. Exit status: 0 done, 2 a
+mistake of the user, 130 stopped, 75 stopped by a scheduler's warning, 1 anything else. """
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ def _refuse_ranks(what: str) -> None:
 
     _check_place()
     if this_rank().size > 1:
-        raise UserError(f"{what} starts one command after another, each a process of its own, and is itself for one process: leave srun "
-                        "or torchrun out.")
+        raise UserError(f"{what} starts one command after another, each a process of its own, and is itself for one "
+                        "process: leave srun or torchrun out.")
 
 
 def _dispatch(words: list[str]) -> int:
@@ -309,12 +309,11 @@ def _work(command: str, overrides: list[str], settings) -> int:
 
 
 def _end_like_ctrl_c() -> None:
-    """Let SIGTERM, and what a scheduler sends some time before, end a command as Ctrl-C does: tidily. Training replaces this by a
-    handler that saves first.
+    """Let SIGTERM, and what a scheduler sends some time before, end a command as Ctrl-C does: tidily. Training
+    replaces this by a handler that saves first.
 
-    SIGINT too, since a shell starts its background jobs with that signal ignored; and SIGHUP, which comes when the terminal is
-    closed, unless nohup has it ignored.
-    """
+    SIGINT too, since a shell starts its background jobs with that signal ignored; and SIGHUP, which comes when the
+    terminal is closed, unless nohup has it ignored. """
     from trainer.faults import signals
 
     if threading.current_thread() is threading.main_thread():
@@ -349,7 +348,8 @@ def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
 
 
 def _named_runs(words: list[str]) -> list[str]:
-    """`report a b` means `report runs=[a,b]`, and so does `report runs=a,b`. A word is a path if it is not `key=value`."""
+    """`report a b` means `report runs=[a,b]`, and so does `report runs=a,b`. A word is a path if it is not
+    `key=value`."""
     paths, settings = [], []
     for word in words:
         key, equals, value = word.partition("=")

@@ -87,7 +87,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
         raise UserError(f"another process has just worked in {run.path}; repeat the command.")
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
-            f"policy {network or plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   {engine.steps:,} steps")
+            f"policy {network or plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   "
+            f"{engine.steps:,} steps")
     if taken:
         run.say(taken)
     for phase in phases:
@@ -126,11 +127,13 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     elif result.reason != "complete":
         if result.checkpoint and result.checkpoint.parent != run.checkpoints:  # another process works in the place of this run
             again = f"rearrange train {task.word} checkpoint={shlex.quote(str(result.checkpoint))}{where}"
-        run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: {again}")
+        run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: "
+                f"{again}")
         run.stopped_by = result.reason
         return None
     if result.unsaved_steps:
-        _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue with: {again}")
+        _tell(run, f"all {result.steps:,} steps are done, but {_saved_in_words(result)}. Make room, and continue "
+                   f"with: {again}")
         run.finish("failed")
         raise SystemExit(1)
     if result.best:
@@ -139,8 +142,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         run.say(line)
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
     who = "agent=monolithic " if task.scenario else ""
-    run.say(f"next: rearrange eval {task.word} {who}checkpoint={shlex.quote(str(run.path))}{own_networks.as_typed('network', network)} "
-            "video=3")
+    run.say(f"next: rearrange eval {task.word} "
+            f"{who}checkpoint={shlex.quote(str(run.path))}{own_networks.as_typed('network', network)} video=3")
     return final
 
 
@@ -168,7 +171,8 @@ def _one_after_another(phases: list[_Phase], make: Callable[[], Any], resume_fro
 
 
 def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasium.Env, done: int, run: Run) -> list[_Phase]:
-    """What is left of a training of which so many steps are done: from demonstrations, in homes, or first one and then the other."""
+    """What is left of a training of which so many steps are done: from demonstrations, in homes, or first one and
+    then the other."""
     folder, steps = plain.get("demos"), plain.get("demos_steps")
     if folder is None:
         if unused := next((key for key in ("demos_steps", "demos_episodes") if plain.get(key) is not None), None):
@@ -176,7 +180,8 @@ def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasi
         return [_Phase(engine)]
     until = engine.steps if steps is None else steps
     if until > engine.steps:
-        raise UserError(f"demos_steps={until:,} exceeds steps={engine.steps:,}, all of which there are: raise steps=, or choose fewer.")
+        raise UserError(f"demos_steps={until:,} exceeds steps={engine.steps:,}, all of which there are: raise "
+                        "steps=, or choose fewer.")
     then = [_Phase(engine)] if until < engine.steps else []
     if then and engine.deterministic:
         raise UserError("deterministic=true goes with demonstrations or with homes alone: leave demos_steps= out.")
@@ -198,7 +203,8 @@ def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasi
 
 
 def _first_policy(checkpoint: str | None, task: Task, transfer: str | None) -> Path | None:
-    """The file of the policy that a new run begins with; None = a new policy. transfer: the other task that it is of."""
+    """The file of the policy that a new run begins with; None = a new policy. transfer: the other task that it is
+    of."""
     if transfer and checkpoint is None:
         raise UserError(f"transfer={transfer} needs checkpoint=: pretrained, a run or a file.")
     if transfer:
@@ -209,7 +215,8 @@ def _first_policy(checkpoint: str | None, task: Task, transfer: str | None) -> P
 
 
 def _policy_file(checkpoint: str | Path, skill: str) -> Path:
-    """The file that `checkpoint=` means: a file, the best or newest of a run, or the one that comes with the package."""
+    """The file that `checkpoint=` means: a file, the best or newest of a run, or the one that comes with the
+    package."""
     from skills import pretrained
     from trainer.checkpoint import CheckpointError, best
 
@@ -220,7 +227,8 @@ def _policy_file(checkpoint: str | Path, skill: str) -> Path:
 
 
 def _network_of(checkpoint: Path | None, config: DictConfig, typed: tuple[str, ...]) -> dict[str, Any]:
-    """The settings of the policy that a checkpoint's weights were learned with, but for those that were typed; set in `config`, too."""
+    """The settings of the policy that a checkpoint's weights were learned with, but for those that were typed; set in
+    `config`, too."""
     from trainer.checkpoint import CheckpointError, load_checkpoint, policy_config
 
     if checkpoint is None:
@@ -250,8 +258,8 @@ def _saved_in_words(result: TrainResult) -> str:
         return f"saved {result.checkpoint}"
     if result.checkpoint is None:
         return f"no checkpoint could be written: the {result.unsaved_steps:,} steps are lost"
-    return (f"the last checkpoint could not be written: the newest is {result.checkpoint}, and the {result.unsaved_steps:,} steps "
-            "after it are lost")
+    return (f"the last checkpoint could not be written: the newest is {result.checkpoint}, and the "
+            f"{result.unsaved_steps:,} steps after it are lost")
 
 
 def _newest_in_words(run: Run) -> str:
@@ -345,7 +353,8 @@ def _evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if problem := next((result.video_problem for result in results if result.video_problem), None):
         lost = sum(result.video_problem is not None for result in results)
         run.log(f"warning: {lost} videos are missing: {problem}")
-        print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: {problem}", file=sys.stderr)
+        print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: "
+              f"{problem}", file=sys.stderr)
     return evaluation.headline(figures)
 
 
@@ -433,12 +442,13 @@ def report(config: DictConfig) -> None:
     for path in made.runs:
         print(f"  {path}")
     left_out = f", {made.left_out} left out (raise video_mb=)" if made.left_out else ""
-    print(f"{made.path}   {made.path.stat().st_size / 1e6:.1f} MB   {len(made.runs)} runs   {made.episodes:,} episodes   "
-          f"{made.videos} videos{left_out}")
+    print(f"{made.path}   {made.path.stat().st_size / 1e6:.1f} MB   {len(made.runs)} runs   {made.episodes:,} "
+          f"episodes   {made.videos} videos{left_out}")
 
 
 def reproduce(config: DictConfig, hydras: list[str]) -> int:
-    """`rearrange reproduce`: trainings, evaluations and the report, each once, where `hydra/launcher=` says; the exit status."""
+    """`rearrange reproduce`: trainings, evaluations and the report, each once, where `hydra/launcher=` says; the exit
+    status."""
     from eval.reproduction.reproduce import run as reproduce_all
 
     return reproduce_all(OmegaConf.to_container(config, resolve=True), hydras)
@@ -458,7 +468,8 @@ def export(config: DictConfig) -> None:
         why = "it is a folder" if out.is_dir() else "its folder is not there" if not out.parent.is_dir() else "it is a pipe or a device"
         raise UserError(f"out={out} cannot be written: {why}.")
     if out.exists() and out.suffix not in FORMATS.values():
-        raise UserError(f"out={out} exists, and by its name it is no policy that was exported ({', '.join(FORMATS.values())}): choose another.")
+        raise UserError(f"out={out} exists, and by its name it is no policy that was exported "
+                        f"({', '.join(FORMATS.values())}): choose another.")
     try:
         content = load_checkpoint(config.checkpoint)
         write(load_policy(content, of_checkpoint(content, config.network)), out, config.format, config.batch)
@@ -509,8 +520,8 @@ def list_(config: DictConfig) -> None:
 
 
 def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False):
-    """Build an environment here and step it once, before anything is written or started; of an episode file, load so many
-    `episodes` from the `first` on.
+    """Build an environment here and step it once, before anything is written or started; of an episode file, load so
+    many `episodes` from the `first` on.
 
     A setting that cannot work is told at once, and what has to be compiled is compiled once, not in every process.
     """
@@ -537,8 +548,8 @@ def _probe(task: Task, episodes: int = 500, first: int = 0, silent: bool = False
 
 def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continue: bool = False,
                    transfer: str | None = None) -> str | None:
-    """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the environment or the
-    checkpoint to go on from. What is taken over of one of the task `transfer`, in words."""
+    """Refuse a device that is not there, what does not fit into memory, and a network that does not fit the
+    environment or the checkpoint to go on from. What is taken over of one of the task `transfer`, in words."""
     from eval.trained_policy import of_what, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint, seen
     from trainer.checkpoints.transfer import take_over
@@ -551,8 +562,8 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     for name in ("mean_init", "log_std_init"):
         value = getattr(engine.policy, name)
         if isinstance(value, tuple) and len(value) != actions:
-            raise UserError(f"policy.{name} has {len(value)} numbers; it must be one number, "
-                            f"or one for each of the {actions} actions.")
+            raise UserError(f"policy.{name} has {len(value)} numbers; it must be one number, or one for each of the "
+                            f"{actions} actions.")
     check_device(engine)
     try:
         check_memory(engine, env.observation_space, actions)
@@ -564,7 +575,8 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
         if make_policy is Policy and not isinstance(error, (RuntimeError, ValueError)):
             raise
         why = str(error).splitlines()[0] if make_policy is Policy else f"{own_networks.told(error)}."
-        raise UserError(f"this policy cannot be built for these observations: {why.replace('make_policy', 'policy=')}") from error
+        raise UserError("this policy cannot be built for these observations: "
+                        f"{why.replace('make_policy', 'policy=')}") from error
     if checkpoint is not None:
         try:
             content = load_checkpoint(checkpoint, to_continue)
@@ -585,14 +597,15 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
                 meta = training_of(content)
                 task = meta.get("skill") or meta.get("nav")
                 fits = f", or begin with what fits of it: transfer={task}" if task else ""
-                raise UserError(f"{checkpoint} is a checkpoint of another network: of observation {other!r} {what}. Choose the settings that it was "
-                                f"trained with{fits}.")
+                raise UserError(f"{checkpoint} is a checkpoint of another network: of observation {other!r} {what}. "
+                                f"Choose the settings that it was trained with{fits}.")
             policy.load_state_dict(content["policy"])
         except CheckpointError as error:
             raise UserError(f"{checkpoint} cannot be used: {str(error).replace('make_policy', 'policy=')}.") from error
         except RuntimeError as error:
-            raise UserError(f"{checkpoint} is a checkpoint of another network: {str(error).splitlines()[-1].strip().rstrip('.')}. "
-                            "Choose the policy=, observations and actions that it was trained with.") from error
+            raise UserError(f"{checkpoint} is a checkpoint of another network: "
+                            f"{str(error).splitlines()[-1].strip().rstrip('.')}. Choose the policy=, observations "
+                            "and actions that it was trained with.") from error
     return None
 
 
@@ -630,7 +643,8 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     except CheckpointError as error:
         raise UserError(str(error)) from error
     if meta.get(group_of(skill)) != skill:
-        other = next((f"write {group}={meta[group]}, or another" for group in ("skill", "nav") if group in meta), "give another")
+        other = next((f"write {group}={meta[group]}, or "
+                      "another" for group in ("skill", "nav") if group in meta), "give another")
         raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: {other} checkpoint=.")
     trained = trained_settings(choice.checkpoint, meta, skill)
     return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}

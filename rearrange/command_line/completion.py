@@ -2,8 +2,8 @@
 
 bash, zsh and fish each call `rearrange --complete <shell> ...` and show the lines that it prints.
 
-Written here: shtab and argcomplete complete the options of argparse, while keys, choices and values stand in the dataclasses of settings.
-"""
+Written here: shtab and argcomplete complete the options of argparse, while keys, choices and values stand in the
+dataclasses of settings. """
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _settings(command: str, words: list[str]):
 def _names(command: str, settings, typed: str, first: bool) -> list[str]:
     """Flags, groups, and keys up to their next dot."""
     from rearrange.command_line.composition import options
-    from rearrange.home.settings.composed_config import leaves
+    from rearrange.command_line.composition.parse_overrides import leaves
 
     if typed.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typed)]

@@ -19,7 +19,6 @@ from rearrange.command_line import requirements
 from rearrange.command_line.requirements import Requirement
 from rearrange.home import own_packages
 from rearrange.home.errors import UserError
-from rearrange.home.settings.setting_fields import keys_of, setting
 
 PYTHON = ">=3.11"
 PROBE_S = 120.0  # a first import on a cold disk takes its time
@@ -38,7 +37,8 @@ DATA = {  # what a HAB episode needs -> its folder
 
 # What each probe runs; the last line that it prints is shown.
 _PROBES = {
-    "habitat_sim": "import habitat_sim as s; print(s.__version__, 'with' if s.built_with_bullet else 'WITHOUT', 'Bullet')",
+    "habitat_sim": "import habitat_sim as s; print(s.__version__, 'with' if s.built_with_bullet else 'WITHOUT', "
+                   "'Bullet')",
     "habitat": "import habitat; import habitat.tasks.rearrange; print(habitat.__version__)",
     "ffmpeg": "import imageio_ffmpeg as f; print(f.get_ffmpeg_version())",
     "cuda": "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else torch.version.cuda)",
@@ -78,13 +78,13 @@ class Answer:
 def main(words: list[str]) -> int:
     """The command; returns its exit status."""
     if {"--help", "-h"} & set(words):
-        print(_help())
+        print(HELP)
         return 0
-    settings = _settings([word for word in words if word != "--cfg" and word != "job"])
+    folder = _data_folder([word for word in words if word not in ("--cfg", "job")])
     if "--cfg" in words:
-        print("\n".join(f"{name}: {value}" for name, value in settings.items()))
+        print(f"data: {folder}")
         return 0
-    findings = examine(Path(settings["data"]).expanduser())
+    findings = examine(Path(folder).expanduser())
     print(text(findings))
     return 0 if all(finding.good for finding in findings if finding.needed) else 1
 
@@ -125,9 +125,8 @@ def examine(data: Path) -> list[Finding]:
 
 
 def probe(code: dict[str, str]) -> dict[str, Answer]:
-    """Run each piece of Python in a process of its own, as many at once as there are cores. -P: a file queue.py in the folder
-    where the user stands is not Python's.
-    """
+    """Run each piece of Python in a process of its own, as many at once as there are cores. -P: a file queue.py in
+    the folder where the user stands is not Python's. """
     answers, waiting = {}, list(code)
     running: dict[str, subprocess.Popen] = {}
     while waiting or running:
@@ -207,7 +206,8 @@ def _own_packages() -> list[Finding]:
             found.append(Finding(False, name, problem, needed=True))
         elif others := _others_with(name):
             said = f"{own_packages.ROOT / name} is also of the installed package{'s' * (len(others) > 1)} {', '.join(others)}"
-            found.append(Finding(False, name, said, f"pip uninstall {' '.join(others)}, and install rearrange again", True))
+            found.append(Finding(False, name, said, f"pip uninstall {' '.join(others)}, and install rearrange "
+                                                    "again", True))
         elif name == "configs" and not (file := own_packages.ROOT / "configs" / "ppo" / "paper.yaml").is_file():
             found.append(Finding(False, name, f"there is no {file}", "install rearrange again", True))
     return found or [Finding(True, "own packages", f"all found in {own_packages.ROOT}", needed=True)]
@@ -224,7 +224,8 @@ def _compiled(answer: Answer) -> Finding:
     if not answer.good:
         return Finding(False, "compiled code", answer.text, "pip install numba --force-reinstall", True)
     said = f"kept in {answer.text}" if answer.text else "no folder can be written in which it could be kept"
-    return Finding(bool(answer.text), "compiled code", said, "export NUMBA_CACHE_DIR=<a folder that can be written>", True)
+    return Finding(bool(answer.text), "compiled code", said, "export NUMBA_CACHE_DIR=<a folder that can be "
+                                                             "written>", True)
 
 
 def _cuda(answer: Answer | None) -> Finding:
@@ -302,33 +303,30 @@ def _data(folder: Path) -> list[Finding]:
             for name, place in DATA.items()]
 
 
-@dataclass(frozen=True)
-class DoctorOptions:
-    """Say what is installed, what is missing, and the command that mends it."""
-
-    data: str = setting("data", "where habitat-lab's data are looked for", path=True)
-
-
-def _settings(words: list[str]) -> dict[str, str]:
-    """The settings typed; read without Hydra, which may be what is missing."""
-    lines = {key.name: key for key in keys_of(DoctorOptions)}
-    values = {name: key.default for name, key in lines.items()}
+def _data_folder(words: list[str]) -> str:
+    """The only setting, data=. It is read without Hydra and without our other packages, which may be what is
+    missing."""
+    folder = "data"
     for word in words:
-        name, equals, value = word.partition("=")
-        if name in lines and equals and not value:
-            raise UserError(f"'{word}' has no value: write {name}=<folder>, or leave it out for {name}={lines[name].default}.")
-        if not equals or name not in lines:
-            known = ", ".join(f"{name}=" for name in lines)
-            raise UserError(f"'{word}' is not a setting. Settings are {known}; see 'rearrange doctor --help'.")
-        values[name] = value
-    return values
+        name, equals, folder = word.partition("=")
+        if name != "data" or not equals:
+            raise UserError(f"'{word}' is not a setting. Settings are data=; see 'rearrange doctor --help'.")
+        if not folder:
+            raise UserError(f"'{word}' has no value: write data=<folder>, or leave it out for data=data.")
+    return folder
 
 
-def _help() -> str:
-    lines = [
-        "usage: rearrange doctor [key=value ...]", "", DoctorOptions.__doc__, "",
-        "  rearrange doctor", "  rearrange doctor data=../habitat-lab/data", "",
-        "One line for each package, device and data set: 'ok', 'WRONG' where sim=mujoco cannot run with it, '-' where",
-        "something optional is missing; what a command can mend names that command. Nothing is changed.",
-        "Exit status: 0 when sim=mujoco has all that it needs, 1 otherwise.", "", "general:"]
-    return "\n".join(lines + [f"  {key.name}={key.default:<20} {key.text} [{key.rule.short}]" for key in keys_of(DoctorOptions)])
+HELP = """\
+usage: rearrange doctor [key=value ...]
+
+Say what is installed, what is missing, and the command that mends it.
+
+  rearrange doctor
+  rearrange doctor data=../habitat-lab/data
+
+One line for each package, device and data set: 'ok', 'WRONG' where sim=mujoco cannot run with it, '-' where
+something optional is missing; what a command can mend names that command. Nothing is changed.
+Exit status: 0 when sim=mujoco has all that it needs, 1 otherwise.
+
+general:
+  data=data                 where habitat-lab's data are looked for [path]"""

@@ -8,8 +8,8 @@ import textwrap
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition.command_names import RUNLESS
-from rearrange.command_line.composition.parse_overrides import REQUIRED
-from rearrange.home.settings.composed_config import Settings, leaves
+from rearrange.command_line.composition.parse_overrides import REQUIRED, leaves
+from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.setting_fields import shown
 
 EXAMPLES = {
@@ -45,7 +45,8 @@ EXAMPLES = {
         "rearrange report",
         "rearrange report outputs/eval/pick/latest outputs/train/pick out=pick.html",
     ),
-    "export": ("rearrange export checkpoint=outputs/train/pick/latest", "rearrange export checkpoint=best.pt format=torch out=pick.pt2"),
+    "export": ("rearrange export "
+               "checkpoint=outputs/train/pick/latest", "rearrange export checkpoint=best.pt format=torch out=pick.pt2"),
     "scenes": (
         "rearrange scenes export format=habitat split=val count=10 out=homes",
         "rearrange scenes export split=train count=96 out=homes_train episodes=1000 episodes_of=[pick,tidy_house]",
@@ -67,7 +68,8 @@ def help_text(settings: Settings, summary: str) -> str:
     """The help of a command, for the choices that `settings` made."""
     width = min(shutil.get_terminal_size((120, 24)).columns, 140)
     command, chosen = settings.command, settings.choices
-    words = {"bench": "<what> ", "report": "[directory ...] ", "scenes": "export | list | check | view "}.get(command, "")
+    words = {"bench": "<what> ", "report": "[directory ...] ", "scenes": "export | list | check | view "
+                                                                         ""}.get(command, "")
     program = f"rearrange {command} {words}"
     if not (module := bench.MODULES.get(chosen.get("bench"), "eval.bench")).startswith("eval.bench"):
         program = f"python -m {module} "

@@ -44,7 +44,8 @@ def text(output: Path) -> str:
 
 
 def _pretrained_lines(names: list[str]) -> list[str]:
-    """A table of the published policies: steps of training, and success in validation and test homes by each protocol."""
+    """A table of the published policies: steps of training, and success in validation and test homes by each
+    protocol."""
     rows = [("policy", "trained", "episodes begin by", "success, val", "success, test")]
     for name in names:
         card = pretrained.card(name)

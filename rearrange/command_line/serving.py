@@ -23,7 +23,8 @@ def run(plain: dict[str, Any]) -> None:
 
     skill, word = (plain.get("skill") or {}).get("name"), plain["checkpoint"]
     if skill is None and word in (None, "pretrained", "newest"):
-        raise UserError("which policy? For example: rearrange serve skill=pick, or checkpoint= of a file or run directory.")
+        raise UserError("which policy? For example: rearrange serve skill=pick, or checkpoint= of a file or run "
+                        "directory.")
     choice = choose(word, skill or "a policy", Path(plain["output"]), "checkpoint")
     try:
         content = load_checkpoint(choice.checkpoint)
@@ -42,7 +43,8 @@ def run(plain: dict[str, Any]) -> None:
         server = make_server(lambda: PolicyAgent(content, 1, plain["deterministic"], plain["network"], actions),
                              {name: spaces[name] for name in shapes}, about, plain["host"], plain["port"])
     except OSError as error:
-        raise UserError(f"host={plain['host']} port={plain['port']} cannot be listened at: {error.strerror}.") from error
+        raise UserError(f"host={plain['host']} port={plain['port']} cannot be listened at: "
+                        f"{error.strerror}.") from error
     for line in table([choice]):
         print(line)
     print("observations: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items()))

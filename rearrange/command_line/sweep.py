@@ -1,10 +1,9 @@
 """`-m`: one run per combination of values, by Hydra's sweepers and launchers, with a table at the end.
 
 `hydra/sweeper=` says which jobs there are: basic takes all combinations of the values, optuna looks for the best.
-`hydra/launcher=` says where they run. Each job is a process of its own (`python -m rearrange ...`) in its own directory, named by what
-is swept. A sweep that is typed again skips jobs that are finished; with `resume=true` it also continues those that were stopped.
-`skill=all` is the sweep over all skills.
-"""
+`hydra/launcher=` says where they run. Each job is a process of its own (`python -m rearrange ...`) in its own
+directory, named by what is swept. A sweep that is typed again skips jobs that are finished; with `resume=true` it
+also continues those that were stopped. `skill=all` is the sweep over all skills. """
 
 from __future__ import annotations
 
@@ -33,16 +32,16 @@ class Stopped(Exception):
 
 
 def run(command: str, words: list[str]) -> int:
-    """Run all jobs. Gives 0 if each one is finished, the status of a job that was stopped, or else 1. Every job is checked
-    before the first starts; where a sweeper chooses, the values that it may choose are."""
+    """Run all jobs. Gives 0 if each one is finished, the status of a job that was stopped, or else 1. Every job is
+    checked before the first starts; where a sweeper chooses, the values that it may choose are."""
     words, hydras, objective, sweeper, settings = _read(command, words)
     jobs, swept = [], []
     if sweeper.is_basic:
         jobs = plan(command, words, one=bool(hydras))
         said = f"{len(jobs):,} jobs, {sum(job.done for job in jobs):,} finished before"
     elif not objective:
-        raise UserError(f"hydra/sweeper={sweeper.name} looks for the best value of a figure: add objective=, for example "
-                        "objective=success.")
+        raise UserError(f"hydra/sweeper={sweeper.name} looks for the best value of a figure: add objective=, for "
+                        "example objective=success.")
     else:
         swept = check_ends(command, words, sweeper)
         most = sweepers.most_jobs(settings, swept, sweeper)
@@ -92,8 +91,8 @@ def shown(command: str, words: list[str]) -> list[tuple[str, front.Settings]]:
 
 
 def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: list[str]) -> bool:
-    """Let Hydra's sweeper ask for its jobs. Gives whether it broke off. The basic sweeper gets the numbers of the jobs, since
-    their values may be any text."""
+    """Let Hydra's sweeper ask for its jobs. Gives whether it broke off. The basic sweeper gets the numbers of the
+    jobs, since their values may be any text."""
     made = sweepers.make(config, between)
     try:
         if sweeper.is_basic:
@@ -115,8 +114,8 @@ def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: l
 
 
 class Between(Launcher):
-    """Stands between a sweeper and the launcher: makes a job of each combination that the sweeper asks for, checks it, leaves
-    out finished ones, and tells the sweeper their figures. A job that is asked for twice runs once."""
+    """Stands between a sweeper and the launcher: makes a job of each combination that the sweeper asks for, checks
+    it, leaves out finished ones, and tells the sweeper their figures. A job that is asked for twice runs once."""
 
     def __init__(self, launched: launchers.Launching, command: str, fixed: list[str], jobs: list[Job], objective: str | None):
         self.launched, self.command, self.fixed, self.jobs, self.objective = launched, command, fixed, jobs, objective
@@ -148,8 +147,8 @@ class Between(Launcher):
             raise Stopped
         told = [self._told(job) for job in batch]
         if batch and (rate := sum(made.return_value is None for made in told) / len(told)) > self.most_failed:
-            print(f"hydra.sweeper.max_failure_rate={self.most_failed:g}: {rate:.0%} of the last jobs have no {self.objective}, "
-                  "and no more are started", flush=True)
+            print(f"hydra.sweeper.max_failure_rate={self.most_failed:g}: {rate:.0%} of the last jobs have no "
+                  f"{self.objective}, and no more are started", flush=True)
             raise Stopped
         return told
 

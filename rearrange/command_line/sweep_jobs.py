@@ -53,7 +53,8 @@ def two_jobs(path: Path) -> UserError:
 
 
 def check_ends(command: str, words: list[str], sweeper: sweeps.Sweeper) -> list[sweeps.Swept]:
-    """The keys that a sweeper chooses values for, once their values, or some that stand for all of them, are checked."""
+    """The keys that a sweeper chooses values for, once their values, or some that stand for all of them, are
+    checked."""
     fixed = sweeps.fixed(command, words)
     swept = [sweeps.read(command, word, sweeper) for word in words if word not in fixed]
     if not swept:

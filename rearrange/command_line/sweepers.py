@@ -80,8 +80,8 @@ def checked(hydras: Sequence[str]) -> DictConfig:
         raise UserError(f"hydra.sweeper.max_failure_rate={rate} is not allowed: it must be a number from 0 to 1.")
     direction = getattr(made.get("direction"), "name", made.get("direction"))
     if "direction" in made and direction not in ("minimize", "maximize"):
-        raise UserError(f"hydra.sweeper.direction={'null' if direction is None else direction} is not allowed: it must be "
-                        "minimize or maximize, as objective= is one figure.")
+        raise UserError(f"hydra.sweeper.direction={'null' if direction is None else direction} is not allowed: it "
+                        "must be minimize or maximize, as objective= is one figure.")
     return config
 
 

@@ -1,7 +1,8 @@
-"""The environments as Gymnasium knows them, and that of one skill: `from rearrange.env import RearrangeEnv, HomeSettings`.
+"""The environments as Gymnasium knows them, and that of one skill: `from rearrange.env import RearrangeEnv,
+HomeSettings`.
 
-`RearrangeEnv` and all else of `rearrange.env.skill_env` is loaded on first use, since ids are registered by whoever imports `rearrange`.
-"""
+`RearrangeEnv` and all else of `rearrange.env.skill_env` is loaded on first use, since ids are registered by whoever
+imports `rearrange`. """
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What every environment in a home holds: a simulator, its camera and what it has shown, the episodes of a file, a spectator.
+"""What every environment in a home holds: a simulator, its camera and what it has shown, the episodes of a file, a
+spectator.
 
 Time: the policy acts at 30 Hz. The image in an observation was taken before the physics of the step that led to it,
 while everything else is measured after it, as on a system whose rendering overlaps physics; `image_lag=False` takes it
@@ -25,7 +26,7 @@ from rearrange.home.pictures.spectator_camera import SpectatorCamera
 from rearrange.home.robot.cameras import RANGE_M
 from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.observations import CAMERA_OF, OBSERVATIONS, Observation, wording
-from rearrange.home.simulation.simulator_interface import PICTURE_SIZE, Point, SimulatorConfig
+from rearrange.home.simulation.simulator_interface import PICTURE_SIZE, Point
 
 if TYPE_CHECKING:
     from skills.skill import Skill
@@ -35,11 +36,11 @@ _MIXED = 31  # seeds which homes episodes take place in
 
 
 class HomeScene:
-    """depth_size: pixels of the depth images that are taken. maps_floor: whether they are entered in `floor_map`. seen, camera_size: what
-    is seen beside the observations of the skill, and its pixels. instruction: the task in words. Whoever runs a skill sets these.
-    images: the last ones that an observation has, by name. picture_size: width and height of the spectator's pictures (pixels). known: who
-    says what policies see of drawers and doors, their openings, speeds and handles: the simulator, or what a robot believes.
-    """
+    """depth_size: pixels of the depth images that are taken. maps_floor: whether they are entered in `floor_map`.
+    seen, camera_size: what is seen beside the observations of the skill, and its pixels. instruction: the task in
+    words. Whoever runs a skill sets these. images: the last ones that an observation has, by name. picture_size:
+    width and height of the spectator's pictures (pixels). known: who says what policies see of drawers and doors,
+    their openings, speeds and handles: the simulator, or what a robot believes. """
 
     start_base_pose: Point  # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
     base_pose_before: Point  # the same 1/30 s ago
@@ -52,9 +53,7 @@ class HomeScene:
         if self.episodes == []:
             raise UserError(f"the episode file {path} has no episodes.")
         data = scene_data(settings, self.episodes)
-        limits = SimulatorConfig(base_speed_m_s=settings.base_speed_m_s, base_turn_rad_s=settings.base_turn_rad_s,
-                                 suction_max_angle_rad=settings.suction_max_angle_rad, substeps=settings.substeps)
-        self.sim = make_simulator(settings.sim, limits, data)
+        self.sim = make_simulator(settings.sim, settings, data)
         self.depth_size, self.maps_floor = settings.depth_size, False
         self.seen, self.camera_size = tuple(settings.observations or ()), settings.camera_size
         self.instruction = ""
@@ -178,17 +177,17 @@ class HomeScene:
         self._view = self._spectator.follow(self.sim.base_pose, self.sim.ee_position, self.sim.blocked)
 
     def picture(self, marks: list[Any]) -> np.ndarray:
-        """The scene from the side from which the hand is seen, (height, width, 3) uint8, with what a spectator shall see."""
+        """The scene from the side from which the hand is seen, (height, width, 3) uint8, with what a spectator shall
+        see."""
         self.follow()
         return self.sim.picture(*self._view, marks, self.picture_size)
 
 
 class HomeEnv(gymnasium.Env):
-    """The environments of one skill and of a whole scenario, as far as they are alike. What is an action, what is seen, and how an
-    episode goes is theirs; they keep the parts of an action in `_slices`, add rewards up in `_sums`, and say in `begins_solved` whether
-    success held already where the episode began, but for a stop: of an episode that is given or of a file, as generated ones are drawn
-    again.
-    """
+    """The environments of one skill and of a whole scenario, as far as they are alike. What is an action, what is
+    seen, and how an episode goes is theirs; they keep the parts of an action in `_slices`, add rewards up in `_sums`,
+    and say in `begins_solved` whether success held already where the episode began, but for a stop: of an episode
+    that is given or of a file, as generated ones are drawn again. """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
     observation_space: gymnasium.spaces.Dict
@@ -232,6 +231,7 @@ class HomeEnv(gymnasium.Env):
         return dict(self._sums)
 
     def _begin_scene(self, wordings: Sequence[str], seed: int | None, fixed: bool) -> None:
-        """The robot stands where the episode begins, whose task these wordings say. fixed: the episode was asked for, without a seed."""
+        """The robot stands where the episode begins, whose task these wordings say. fixed: the episode was asked for,
+        without a seed."""
         self.instruction = self.scene.instruction = wording(wordings, self.episode.id)
         self.scene.begin_episode(self._looks.next(self.episode.id, self.np_random_seed, seed is not None, fixed))

@@ -27,9 +27,8 @@ def draws_in_scenes(settings: HomeSettings) -> bool:
 
 
 def scene_data(settings: HomeSettings, listed: Sequence[Episode] | None) -> SceneData:
-    """What a simulator that reads a scene data set needs to know of it. It must have the scenes of the episodes: of those that are
-    listed, or else of the homes of the split.
-    """
+    """What a simulator that reads a scene data set needs to know of it. It must have the scenes of the episodes: of
+    those that are listed, or else of the homes of the split. """
     in_scenes = listed is None and draws_in_scenes(settings)
     return SceneData(settings.scene_dataset, settings.robot, settings.gpu_device,
                        () if in_scenes else scenes_of(settings.split, settings.num_layouts, listed), tuple(settings.observations or ()),
@@ -37,9 +36,8 @@ def scene_data(settings: HomeSettings, listed: Sequence[Episode] | None) -> Scen
 
 
 def make_simulator(name: str, config: SimulatorConfig, data: SceneData | None = None) -> Simulator:
-    """A simulator; `data`: the data set whose scenes are read, which the one called habitat needs. Raises UserError when it cannot be had
-    here.
-    """
+    """A simulator; `data`: the data set whose scenes are read, which the one called habitat needs. Raises UserError
+    when it cannot be had here. """
     if name == "mujoco":
         if data is None or data.scene_dataset is None:
             return MujocoSimulator(config)

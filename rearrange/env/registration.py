@@ -1,11 +1,11 @@
-"""The environments as Gymnasium knows them: `gymnasium.make("rearrange/Pick-v0")`, `gymnasium.make("rearrange/TidyHouse-v0")`.
+"""The environments as Gymnasium knows them: `gymnasium.make("rearrange/Pick-v0")`,
+`gymnasium.make("rearrange/TidyHouse-v0")`.
 
-`import rearrange` registers them, and so does the entry point `gymnasium.envs`, which `trainer.train` loads. In a process that
-does neither, `gymnasium.make("rearrange:rearrange/Pick-v0")` imports the package first.
+`import rearrange` registers them, and so does the entry point `gymnasium.envs`, which `trainer.train` loads. In a
+process that does neither, `gymnasium.make("rearrange:rearrange/Pick-v0")` imports the package first.
 
-Skills, scenarios and navigation tasks stand above this file: it names their packages, as Gymnasium's registry does, and loads them
-when an environment is made.
-"""
+Skills, scenarios and navigation tasks stand above this file: it names their packages, as Gymnasium's registry does,
+and loads them when an environment is made. """
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rearrange.home import own_packages
 from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
-from rearrange.home.settings.environment import NAVIGATION
+from rearrange.home.settings.presets import NAVIGATION
 
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
@@ -32,9 +32,8 @@ def environment_id(name: str) -> str:
 
 
 def register_envs() -> None:
-    """Register every skill, scenario and navigation task that is not registered yet. Episodes end by the step limit of each
-    itself.
-    """
+    """Register every skill, scenario and navigation task that is not registered yet. Episodes end by the step limit
+    of each itself. """
     from gymnasium.envs.registration import register, registry
 
     for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario"), (NAVIGATION, "make_navigation")):
@@ -44,7 +43,8 @@ def register_envs() -> None:
 
 
 def _skill_names() -> list[str]:
-    """The names in `skills.SKILLS`, read and not imported: something else may be called `skills`, which `make_skill` tells."""
+    """The names in `skills.SKILLS`, read and not imported: something else may be called `skills`, which `make_skill`
+    tells."""
     tree = ast.parse((own_packages.ROOT / "skills" / "__init__.py").read_text(encoding="utf-8"))
     return list(next(ast.literal_eval(node.value) for node in tree.body
                      if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SKILLS"))
@@ -53,8 +53,8 @@ def _skill_names() -> list[str]:
 def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
     """The environment of one skill; settings as in `skills.make_env`."""
     if (skill := settings.pop("skill", name_of_id)) != name_of_id:
-        raise UserError(f"skill={skill!r} cannot be given here: this id is of skill {name_of_id!r}. Choose the id of the other "
-                        "skill.")
+        raise UserError(f"skill={skill!r} cannot be given here: this id is of skill {name_of_id!r}. Choose the id of "
+                        "the other skill.")
     return own_packages.load("skills").make_env(name_of_id, **settings)
 
 

@@ -69,8 +69,8 @@ class Scenario:
                 raise UserError(f"scenario {self.name}: there is no object called {name!r}; there are any, "
                                 f"{', '.join(OBJECTS)}.")
         if self.clutter and not self.clutter_on:
-            raise UserError(f"scenario {self.name}: clutter_on=[] leaves no place for the other objects of clutter={self.clutter}; "
-                            "name a place, or set clutter=0.")
+            raise UserError(f"scenario {self.name}: clutter_on=[] leaves no place for the other objects of "
+                            f"clutter={self.clutter}; name a place, or set clutter=0.")
         for what in self.opened:
             if what not in OPEN_M_OR_RAD:
                 raise UserError(f"scenario {self.name}: opened={what} should be some of {', '.join(OPEN_M_OR_RAD)}.")
@@ -81,8 +81,8 @@ class Scenario:
         named = [name for name in self.objects if name in HAB_OBJECTS]
         there, wanted = 2 * len(HAB_OBJECTS) - len(named), self.objects.count("any")
         if wanted > there:
-            raise UserError(f"scenario {self.name}: objects has {wanted} times any; a home has {there} objects to draw from beside "
-                            "those that are named.")
+            raise UserError(f"scenario {self.name}: objects has {wanted} times any; a home has {there} objects to "
+                            "draw from beside those that are named.")
 
 
 def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96) -> Episode:
@@ -221,8 +221,9 @@ def _clutter(scenario: Scenario, layout: Layout, surfaces: dict[str, _Surface], 
     for word in scenario.clutter_on:
         places += [r.name for r in receptacles_called(layout, word, scenario.name) if r.name in surfaces]
     if scenario.clutter and not places:
-        raise UserError(f"scenario {scenario.name}: in home {layout.name} all of clutter_on=[{', '.join(scenario.clutter_on)}] is "
-                        "shut; name a place that is open, let it stand open with opened=, or set clutter=0.")
+        raise UserError(f"scenario {scenario.name}: in home {layout.name} all of "
+                        f"clutter_on=[{', '.join(scenario.clutter_on)}] is shut; name a place that is open, let it "
+                        "stand open with opened=, or set clutter=0.")
     placed: list[tuple[str, Pose]] = []
     for _ in range(_PLACE_TRIES):
         if len(placed) >= scenario.clutter or not left:

@@ -50,12 +50,11 @@ class Adviser(Protocol):
 class RearrangeEnv(HomeEnv):
     """One skill in the homes of one split.
 
-    home: where it takes place, what the robot sees. episodes_share: of the episodes that are drawn at random, where there is an
-    episode file; the others are generated. adviser: makes an expert at each reset, of the simulator and the skill, whose advice is
-    the observation `expert_action`, for learning from it.
-    """
+    home: where it takes place, what the robot sees. episodes_share: instead of that of `home`. adviser: makes an
+    expert at each reset, of the simulator and the skill, whose advice is the observation `expert_action`, for
+    learning from it. """
 
-    def __init__(self, skill: Skill, home: HomeSettings = HomeSettings(), episodes_share: float = 1.0,
+    def __init__(self, skill: Skill, home: HomeSettings = HomeSettings(), episodes_share: float | None = None,
                  adviser: Callable[[Simulator, Skill], Adviser] | None = None) -> None:
         check_observations(skill)
         super().__init__(home)
@@ -64,7 +63,7 @@ class RearrangeEnv(HomeEnv):
         self.during_action: Callable[[], None] | None = None  # called after each 1/30 s of an action but its last
         self.scene.depth_size = home.depth_size if takes_images(skill.observation_keys) else 0
         self.scene.maps_floor = any(key in OF_MAP for key in skill.observation_keys)
-        self._episodes_share = episodes_share
+        self._episodes_share = home.episodes_share if episodes_share is None else episodes_share
         self._slices = action_slices(skill.action_parts)
         width = sum(ACTION_SIZES[name] for name in self._slices)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
@@ -97,9 +96,8 @@ class RearrangeEnv(HomeEnv):
         return self._observe(), self.scene.told() | info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
-        """Load the asked or a random episode; return how many were skipped. Skipped are episodes in which the robot finds no place, and
-        generated ones whose task is done already.
-        """
+        """Load the asked or a random episode; return how many were skipped. Skipped are episodes in which the robot
+        finds no place, and generated ones whose task is done already. """
         reason = "its objects do not rest where it puts them"
         listed = asked is not None or self._episodes_share >= 1.0 or self.np_random.random() < self._episodes_share
         index = asked if isinstance(asked, (int, np.integer)) else int(self.np_random.integers(2**31))
@@ -203,8 +201,8 @@ class RearrangeEnv(HomeEnv):
         for name, term in self.skill.reward_terms(self.sim).items():
             if term:
                 if name not in scales:
-                    raise UserError(f"skill {self.skill.name} gives the reward term {name!r}, for which there is no scale: add one to "
-                                    "reward_scales of its config.")
+                    raise UserError(f"skill {self.skill.name} gives the reward term {name!r}, for which there is no "
+                                    "scale: add one to reward_scales of its config.")
                 scaled = scales[name] * term
                 sums[name] += scaled
                 total += scaled

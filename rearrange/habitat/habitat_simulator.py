@@ -1,12 +1,7 @@
 """Habitat-Sim with Bullet behind the interface of every simulator, `rearrange.home.simulation.simulator_interface`.
 
-<<<<<<< HEAD
 World frame: z up, metres; Habitat's is y up (`rearrange.home.axis_conventions`). Time: four substeps of 1/120 s in a
 step. Forces and contacts are those of the last substep.
-=======
-World frame: z up, metres, as everywhere else here; Habitat's is y up (`rearrange.home.axis_conventions`). Time: four physics steps of 1/120 s in
-a step. Forces and contacts are those of the last substep.
->>>>>>> b5fddda (Callers: settings of homes by their one dataclass, names of choices in presets.py)
 """
 
 from __future__ import annotations

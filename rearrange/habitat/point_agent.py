@@ -16,16 +16,10 @@ from rearrange.habitat.installed import device, need_habitat
 from rearrange.habitat.loading import load, one_sentence, quiet_loading
 from rearrange.home.axis_conventions import Point, to_y_up, to_z_up
 from rearrange.home.errors import UserError
-<<<<<<< HEAD
-from rearrange.home.nvidia import has_nvidia_device
 from rearrange.home.scene_files.data_set import ENDING
 from rearrange.home.scene_files.reading import need_json
 from rearrange.home.scene_files.scene_data import scene_name
-=======
-from rearrange.home.scene_files.check_complete import scene_name
-from rearrange.home.scene_files.reading import need_json
 from rearrange.home.settings.presets import has_nvidia_device
->>>>>>> b5fddda (Callers: settings of homes by their one dataclass, names of choices in presets.py)
 
 _SAME_M = 0.01  # a navigation mesh for a radius or a height that differs by less is used as it is
 _BLOCKED_M = 1e-4  # as much less than wanted counts as blocked

@@ -12,7 +12,7 @@ from trainer import CollectConfig, PPOConfig, TrainConfig
 
 
 @pytest.mark.parametrize("config, said", [
-    (TrainConfig(collect=CollectConfig(num_envs=0)), "trainer.num_envs=0 must be greater than 0."),
+    (TrainConfig(collect=CollectConfig(num_envs=0)), "trainer.num_envs=0 is not allowed: it must be an integer greater than 0 and at most 16384."),
     (TrainConfig(collect=CollectConfig(mode="nover", overlap=True)),
      "trainer.overlap=true is not possible with trainer=nover: choose trainer=ver trainer.overlap=true, or trainer=hts, which is "
      "nover with overlap."),

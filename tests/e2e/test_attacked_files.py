@@ -71,7 +71,7 @@ def place(trained, tmp_path_factory) -> Path:
     ("eval skill=pick agent=zero sim.episodes=crowd.json", ("crowd.json, episode 0", "3,000 objects", "room for 300")),
     ("eval skill=pick agent=zero sim.episodes=deep.json", ("deep.json is not an episode file",)),
     ("eval skill=pick checkpoint=pipe.pt", ("pipe.pt", "no regular file")),
-    ("eval skill=pick checkpoint=huge.pt", ("huge.pt is damaged", "policy.hidden_size=10000000 is too great")),
+    ("eval skill=pick checkpoint=huge.pt", ("huge.pt is damaged", "policy.hidden_size=10000000 is not allowed")),
     ("eval skill=pick checkpoint=nan.pt", ("nan.pt is damaged", "NaN")),
     ("eval skill=pick checkpoint=settings.pt", ("settings.pt is damaged", "rest_radius_m", "banana")),
     ("eval hab=tidy_house agent=expert skills.pick=nan.pt", ("nan.pt is damaged", "NaN")),

@@ -8,9 +8,8 @@ import pytest
 
 from rearrange import load_pretrained
 from rearrange.command_line.cli import main
-from rearrange.command_line.composition.parse_overrides import compose
+from rearrange.command_line.composition.parse_overrides import compose, leaves
 from rearrange.home.errors import UserError
-from rearrange.home.settings.composed_config import leaves
 from tests.e2e.front_door import TINY, rearrange, succeed
 from trainer import load_checkpoint
 

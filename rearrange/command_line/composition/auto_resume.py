@@ -31,8 +31,8 @@ def restarted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def resume_as(words: Sequence[str], value: Any, name: str | None = None, environment: Mapping[str, str] = os.environ) -> Any:
-    """What `resume=` means for these words, which make it `value`: auto by default where the process is a restart, or a run with a
-    name may be one: of torchrun's nodes only the one that failed counts a restart."""
+    """What `resume=` means for these words, which make it `value`: auto by default where the process is a restart, or
+    a run with a name may be one: of torchrun's nodes only the one that failed counts a restart."""
     if any(word.split("=")[0] == "resume" for word in words):
         return value
     counts = [environment.get(key, "") for key in ("TORCHELASTIC_MAX_RESTARTS", "GROUP_WORLD_SIZE")]
@@ -41,8 +41,8 @@ def resume_as(words: Sequence[str], value: Any, name: str | None = None, environ
 
 
 def plan_training(words: list[str], settings: Settings, first: bool) -> Run | None:
-    """The run of `rearrange train` with these words: a new one, or the one that it goes on with; `first`: of several ranks, the one
-    that writes. None, and a sentence, if that run is finished."""
+    """The run of `rearrange train` with these words: a new one, or the one that it goes on with; `first`: of several
+    ranks, the one that writes. None, and a sentence, if that run is finished."""
     resume = resume_as(words, settings.config.resume, settings.config.name)
     if resume == AUTO:
         require(settings)
@@ -57,12 +57,13 @@ def plan_training(words: list[str], settings: Settings, first: bool) -> Run | No
             settings = plan_run.settings_to_resume("train", [*(w for w in words if w.split("=")[0] != "resume"), "resume=true"])
             if read_status(path)["status"] == "finished" and has_checkpoints(path) and not plan_run.changes(path, settings):
                 if first:
-                    print(f"{path} is finished: nothing is left to do. To train further, raise steps= and write resume=force.")
+                    print(f"{path} is finished: nothing is left to do. To train further, raise steps= and write "
+                          "resume=force.")
                 return None
     elif resume:
         if not first and not Path(settings.config.output).is_dir():
-            print(f"rearrange train: {socket.gethostname()} does not see output={settings.config.output}: to go on with a run, all nodes "
-                  "need a file system that they share.", file=sys.stderr)
+            print(f"rearrange train: {socket.gethostname()} does not see output={settings.config.output}: to go on "
+                  "with a run, all nodes need a file system that they share.", file=sys.stderr)
         settings = plan_run.settings_to_resume("train", words)
         if first and restarted():
             _wait_for_forerunner(folder_of(settings.config, "train") / settings.config.name)
@@ -73,13 +74,14 @@ def plan_training(words: list[str], settings: Settings, first: bool) -> Run | No
 def _named(settings: Settings) -> Path:
     """The directory of the run. One sentence if it has no name, by which a restart could find it."""
     if settings.config.name is None:
-        raise UserError("which run shall go on? One that may be started again needs a name=, for example name=$SLURM_JOB_ID; with "
-                        "resume=false every start begins a new run.")
+        raise UserError("which run shall go on? One that may be started again needs a name=, for example "
+                        "name=$SLURM_JOB_ID; with resume=false every start begins a new run.")
     return folder_of(settings.config, "train") / checked_name(settings.config.name)
 
 
 def _begun(path: Path) -> bool:
-    """Whether a run is there. A directory in whose making a process was killed is none yet; anything else of that name is refused."""
+    """Whether a run is there. A directory in whose making a process was killed is none yet; anything else of that
+    name is refused."""
     if (path / "status.json").exists() or has_checkpoints(path):
         return True
     if os.path.lexists(path) and not (
@@ -89,7 +91,8 @@ def _begun(path: Path) -> bool:
 
 
 def _wait_for_forerunner(path: Path) -> None:
-    """Wait until nobody works in a run directory any more, at most for LOCK_WAIT_S; who asks next is told whose it is."""
+    """Wait until nobody works in a run directory any more, at most for LOCK_WAIT_S; who asks next is told whose it
+    is."""
     if not owner.is_held(path):
         return
     print(f"{owner.in_use(path)}; waiting for its end, at most {LOCK_WAIT_S:.0f} s", flush=True)

@@ -4,7 +4,8 @@ COMMANDS = {
     "train": "train a skill with reinforcement learning",
     "eval": "evaluate a trained skill, a whole scenario or a baseline, and record videos",
     "reproduce": "train what is missing, evaluate every agent on every scenario, and set them beside the paper",
-    "record": "record episodes of an expert or a policy as demonstrations, for imitation learning; or check that they replay",
+    "record": "record episodes of an expert or a policy as demonstrations, for imitation learning; or check that "
+              "they replay",
     "view": "look into a home in the browser, watch an agent, or drive the robot and record it",
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",

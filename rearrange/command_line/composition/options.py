@@ -1,9 +1,8 @@
 """All settings of all commands: which dataclasses they stand in, and which groups of choices there are.
 
-A command has settings of its own, a dataclass here, and groups: `skill=pick` brings the settings of the dataclass PickConfig.
-What a choice changes beside that is in configs/<group>/<choice>.yaml. The dataclasses stand beside the code that they are for, in
-files that import little, so that `--help` is quick.
-"""
+A command has settings of its own, a dataclass here, and groups: `skill=pick` brings the settings of the dataclass
+PickConfig. What a choice changes beside that is in configs/<group>/<choice>.yaml. The dataclasses stand beside the
+code that they are for, in files that import little, so that `--help` is quick. """
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from planner.rules import Rules
 from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange import navigation
 from rearrange.command_line.composition import bench_settings as bench
-from rearrange.home.nvidia import has_nvidia_device
 from rearrange.home.settings import own_networks, presets
 from rearrange.home.settings.environment import NAVIGATION, NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
 from rearrange.home.settings.home_training_defaults import HomeCollect, HomePolicy, HomePPO
+from rearrange.home.settings.presets import has_nvidia_device
 from rearrange.home.settings.remote import HOST, PORT, RemoteSettings
-from rearrange.home.settings.setting_fields import Key, Rule, block, defaults_of, keys_of, like, setting
+from rearrange.home.settings.setting_fields import Key, Rule, block, defaults_of, keys_of, like, made_of, setting
 from skills import SKILLS, config_class
 from skills import title as skill_title
 from trainer.config import MAX_STEPS, TrainConfig
@@ -34,100 +33,116 @@ RECORD_FORMATS = {"lerobot": "eval.recording.lerobot:LeRobotFiles", "minari": "e
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
 
 
-_ALONE = (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint or run, ws://host:port of "
-          "a policy server, or package.module:Name")
+_ALONE = (" alone; pointnav: the policy of nav=pointnav that comes with the package; also the path of a checkpoint "
+          "or run, ws://host:port of a policy server, or package.module:Name")
 
 
 def _sources(skill: str) -> tuple[str, ...]:
-    """Words for what runs a skill of a plan; Navigate also by the policy of nav=pointnav that comes with the package."""
+    """Words for what runs a skill of a plan; Navigate also by the policy of nav=pointnav that comes with the
+    package."""
     return (*SOURCES, "pointnav") if skill == "navigate" else SOURCES
 
 
 # ------------------------------------------------------------------ commands
 
 @dataclass(frozen=True)
-class TrainOptions:
-    """Train a skill, a navigation task, or one policy for a whole scenario, with reinforcement learning or from demonstrations."""
+class TrainOptions(TrainConfig):
+    """Train a skill, a navigation task, or one policy for a whole scenario, with reinforcement learning or from
+    demonstrations."""
 
+    SHOWN = ("steps", "checkpoint", "transfer", "demos", "demos_episodes", "demos_steps", "seed", "split", "device",
+             "deterministic", "torch_threads", "checkpoint_every_s", "keep_every", "stop_within_s", "log_every_s", "eval_every",
+             "eval_episodes", "eval_split", "eval_film", "stop_at", "episode_window", "whole_task", "name", "output", "resume",
+             "requeue")  # the settings of TrainConfig in groups are policy=, ppo= and trainer=
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
         None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
     transfer: str | None = setting(
-        None, "the task that checkpoint= is of: begin with the parts of its network that fit, such as what looks at the same images, "
+        None, "the task that checkpoint= is of: begin with the parts of its network that fit, such as what looks at "
+              "the same images, "
         "and say which", choices=(*SKILLS, *NAVIGATION))
     demos: str | None = setting(
-        None, "folder of a recording (rearrange record): the policy is not trained in homes, but learns to do what it shows", path=True)
+        None, "folder of a recording (rearrange record): the policy is not trained in homes, but learns to do what "
+              "it shows",
+        path=True)
     demos_episodes: int | None = setting(None, "of these, the first so many; null = all", above=0, at_most=MANY)
     demos_steps: int | None = setting(
-        None, "so many of the steps are learned from demos=, and the rest in homes, with PPO; null = all", above=0, at_most=MAX_STEPS)
-    seed: int = like(TrainConfig, "seed")
-    split: str = like(HomeSettings, "split", text="apartments to train in; layout families never overlap between splits")
-    device: str = like(TrainConfig, "device")
-    deterministic: bool = like(TrainConfig, "deterministic")
-    torch_threads: int | None = like(TrainConfig, "torch_threads")
-    checkpoint_every_s: float = like(TrainConfig, "checkpoint_every_s")
-    keep_every: int | None = like(TrainConfig, "keep_every")
-    stop_within_s: float = like(TrainConfig, "stop_within_s")
-    log_every_s: float = like(TrainConfig, "log_every_s")
-    eval_every: int | None = like(TrainConfig, "eval_every")
-    eval_episodes: int = like(TrainConfig, "eval_episodes")
+        None, "so many of the steps are learned from demos=, and the rest in homes, with PPO; null = all", above=0,
+        at_most=MAX_STEPS)
+    split: str = like(HomeSettings, "split", text="apartments to train in; layout families never overlap between "
+                                                  "splits")
     eval_split: str = like(HomeSettings, "split", "val", "apartments of these evaluations, which training does not see")
-    eval_film: bool = like(TrainConfig, "eval_film", text="a short film of the first episode of each goes to TensorBoard and W&B")
-    stop_at: float | None = like(TrainConfig, "stop_at")
-    episode_window: int = like(TrainConfig, "episode_window")
+    eval_film: bool = like(
+        TrainConfig, "eval_film", text="a short film of the first episode of each goes to TensorBoard and W&B")
     whole_task: WholeTaskSettings = field(default_factory=WholeTaskSettings)
     name: str | None = setting(None, "directory of the run; null = date and time")
     output: str = setting("outputs", "where runs are kept: <output>/train/<skill>/<name>/", path=True)
     resume: bool | str = setting(
-        False, "true continues the named run, or the newest; force also with changed settings; auto continues the named run if there "
-        "is one, else begins it, and is the default where SLURM or torchrun has started the command again", choices=("force", "auto"))
+        False, "true continues the named run, or the newest; force also with changed settings; auto continues the "
+               "named run if there "
+        "is one, else begins it, and is the default where SLURM or torchrun has started the command again",
+        choices=("force", "auto"))
     requeue: bool = setting(
-        False, "when SLURM warns of the end of its job (#SBATCH --signal=USR1@120): save, and ask it to start the job again")
+        False, "when SLURM warns of the end of its job (#SBATCH --signal=USR1@120): save, and ask it to start the "
+               "job again")
 
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """Evaluate a trained skill or navigation task, a whole scenario, or a baseline, on apartments that training has never seen."""
+    """Evaluate a trained skill or navigation task, a whole scenario, or a baseline, on apartments that training has
+    never seen."""
 
     checkpoint: str | None = setting(
-        None, "of a skill, or of agent=monolithic: the policy that comes with the package; that of the newest finished training run "
-        "(experiment=debug does not count), or the package's where there is none; a file or run directory; null = newest",
+        None, "of a skill, or of agent=monolithic: the policy that comes with the package; that of the newest "
+              "finished training run "
+        "(experiment=debug does not count), or the package's where there is none; a file or run directory; null = "
+        "newest",
         choices=("pretrained", "newest"), path=True)
     network: str | None = setting(
-        None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed package")
+        None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed "
+              "package")
     agent: str | None = setting(
-        None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees everything; uniform "
-        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a scenario also the plan with "
-        "trained skills (tp_srl), the same without navigation, one policy for everything (monolithic), or classical planning on the depth "
-        "image (tp_spa); of a navigation task also forward, goal_follower, map (a map from depth and the shortest way through it) and "
-        "oracle (which knows the home); null = policy of a skill, tp_srl of a scenario", choices=AGENTS, also=("importable",))
+        None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees "
+              "everything; uniform "
+        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a "
+        "scenario also the plan with trained skills (tp_srl), the same without navigation, one policy for "
+        "everything (monolithic), or classical planning on the depth image (tp_spa); of a navigation task also "
+        "forward, goal_follower, map (a map from depth and the shortest way through it) and oracle (which knows the "
+        "home); null = policy of a skill, tp_srl of a scenario", choices=AGENTS, also=("importable",))
     url: str | None = setting(None, "of agent=remote: where the policy server is", also=("url",))
     remote: RemoteSettings = field(default_factory=RemoteSettings)
     episodes: int = setting(100, "how many", above=0, at_most=MANY)
     video: int | None = setting(
-        None, "record so many episodes as mp4: of a skill the first ones; of a scenario the first success, the first failure, the "
+        None, "record so many episodes as mp4: of a skill the first ones; of a scenario the first success, the first "
+              "failure, the "
         "longest; null = 0 of a skill, 3 of a scenario", at_least=0, at_most=MANY)
     video_speed: float | None = setting(
-        None, "how fast videos are; 1 = as fast as the robot; null = 0.5 of a skill, 1 of a navigation task, 4 of a scenario",
+        None, "how fast videos are; 1 = as fast as the robot; null = 0.5 of a skill, 1 of a navigation task, 4 of a "
+              "scenario",
         at_least=0.1, at_most=1000)
     handoffs: bool = setting(
-        False, "of a scenario: keep the states in which skills began, as episode files for sim.episodes= of these skills")
+        False, "of a scenario: keep the states in which skills began, as episode files for sim.episodes= of these "
+               "skills")
     handoff_tries: int | None = setting(
-        None, "with handoffs=true: of the tries of a skill at the same thing in an episode the first so many are kept; null = all", above=0,
+        None, "with handoffs=true: of the tries of a skill at the same thing in an episode the first so many are "
+              "kept; null = all", above=0,
         at_most=MANY)
     substitute: bool = setting(
-        False, "of a scenario: afterwards the same episodes with experts, with each skill alone learned, and with all but one, as a "
+        False, "of a scenario: afterwards the same episodes with experts, with each skill alone learned, and with "
+               "all but one, as a "
         "table")
     subtasks: bool = setting(
-        False, "of a scenario: afterwards each of its manipulations by itself, from the states that experts leave, as a table")
+        False, "of a scenario: afterwards each of its manipulations by itself, from the states that experts leave, "
+               "as a table")
     split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     deterministic: bool = setting(False, "true takes the mean action, false samples as in training")
     workers: int | None = setting(None, "processes; null = one per CPU core", above=0, at_most=1024)
     skills: Mapping[str, str | None] = block(
-        setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest finished training "
-                "run (experiment=debug does not count), or the package's where there is none; experts; random actions; null = as agent= "
-                "says, which is pretrained for trained skills", choices=SOURCES),
+        setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest "
+                      "finished training "
+                "run (experiment=debug does not count), or the package's where there is none; experts; random "
+                "actions; null = as agent= says, which is pretrained for trained skills", choices=SOURCES),
         **{name: setting(None, f"the same for {name}" + (_ALONE if name == next(iter(SKILLS)) else ""), choices=_sources(name), path=True)
            for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
@@ -140,16 +155,20 @@ class RecordOptions:
     """Record episodes as demonstrations, a data set that imitation learning reads."""
 
     agent: str = setting(
-        "expert", "who shows it: a scripted expert that sees everything; the policies that come with the package; the newest trained ones; "
+        "expert", "who shows it: a scripted expert that sees everything; the policies that come with the package; "
+                  "the newest trained ones; "
         "random actions or none; a checkpoint or run; an agent of your own (docs/remote.md)",
         choices=("expert", "pretrained", "newest", "random", "zero"), path=True, also=("importable",))
     out: str | None = setting(None, "folder to write, a new one, or one in which the same command goes on", path=True)
-    episodes: int = setting(1000, "how many are kept; of a recording that goes on also more than before", above=0, at_most=MANY)
-    format: str = setting("lerobot", "LeRobotDataset v3.0 (Parquet, MP4), or a Minari data set (Parquet, images as they are)", choices=tuple(RECORD_FORMATS))
+    episodes: int = setting(1000, "how many are kept; of a recording that goes on also more than "
+                                  "before", above=0, at_most=MANY)
+    format: str = setting("lerobot", "LeRobotDataset v3.0 (Parquet, MP4), or a Minari data set (Parquet, images as "
+                                     "they are)", choices=tuple(RECORD_FORMATS))
     successes_only: bool = setting(True, "false keeps failed episodes too, marked by next.success")
     max_gb: float = setting(10.0, "gigabytes of the folder at most", at_least=0.01, at_most=100_000)
     image_size: int | None = setting(
-        None, "pixels on a side of the depth image; 0 = none; null = 128, or as many as the policy sees", at_least=0, at_most=1024)
+        None, "pixels on a side of the depth image; 0 = none; null = 128, or as many as the policy "
+              "sees", at_least=0, at_most=1024)
     split: str = like(HomeSettings, "split", text="apartments; layout families never overlap between splits")
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     deterministic: bool = like(EvalOptions, "deterministic")
@@ -157,7 +176,8 @@ class RecordOptions:
     skills: Mapping[str, str | None] = like(EvalOptions, "skills")
     planner: Rules = field(default_factory=Rules)
     replay: str | None = setting(
-        None, "folder of a recording: carry out the actions of its first episodes= again, and compare the states; records nothing",
+        None, "folder of a recording: carry out the actions of its first episodes= again, and compare the states; "
+              "records nothing",
         path=True)
     output: str = setting("outputs", "where runs are looked for", path=True)
 
@@ -167,19 +187,24 @@ class ViewOptions:
     """Look into a home in the browser: watch who acts in it, or drive the robot and record that as demonstrations."""
 
     agent: str = setting(
-        "expert", "who acts: a scripted expert that sees everything; the policies that come with the package; the newest checkpoint of "
-        "the newest training run, which may still be running; random actions or none; you (teleop); a checkpoint, or a run or its name, "
-        "of which each episode takes the newest checkpoint; an agent of your own (docs/remote.md)",
+        "expert", "who acts: a scripted expert that sees everything; the policies that come with the package; the "
+                  "newest checkpoint of "
+        "the newest training run, which may still be running; random actions or none; you (teleop); a checkpoint, "
+        "or a run or its name, of which each episode takes the newest checkpoint; an agent of your own "
+        "(docs/remote.md)",
         choices=("expert", "pretrained", "newest", "random", "zero", "teleop"), path=True, also=("importable",))
-    episode: int = setting(0, "number of the first episode, as in an evaluation with the same seed", at_least=0, at_most=MANY)
+    episode: int = setting(0, "number of the first episode, as in an evaluation with the same "
+                              "seed", at_least=0, at_most=MANY)
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
     deterministic: bool = like(EvalOptions, "deterministic")
-    speed: float = setting(1.0, "times the speed of the real robot, at most, as this machine and the agent are fast enough", above=0,
+    speed: float = setting(1.0, "times the speed of the real robot, at most, as this machine and the agent are fast "
+                                "enough", above=0,
                            at_most=100)
     paused: bool = setting(False, "true waits for the button Play")
     out: str | None = setting(
-        None, "of agent=teleop: folder in which every skill and scenario has the data set of what was driven, as `rearrange record` writes "
+        None, "of agent=teleop: folder in which every skill and scenario has the data set of what was driven, as "
+              "`rearrange record` writes "
         "it; null = <output>/teleop, and nothing is recorded before the page says so", path=True)
     successes_only: bool = like(RecordOptions, "successes_only")
     max_gb: float = like(RecordOptions, "max_gb", text="gigabytes of each of these data sets at most")
@@ -189,27 +214,32 @@ class ViewOptions:
     host: str = setting(HOST, "address that is listened at; 0.0.0.0 lets other machines look and drive")
     port: int = setting(8080, "of it; 0 = a free one", at_least=0, at_most=65535)
     allowed_hosts: tuple[str, ...] = setting(
-        (), "further names, or name:port, under which a browser reaches the page: of this machine, or of a proxy in front of it")
+        (), "further names, or name:port, under which a browser reaches the page: of this machine, or of a proxy in "
+            "front of it")
     output: str = setting("outputs", "where runs are looked for", path=True)
 
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """From nothing to Figure 6 of the VER paper: train what is missing, evaluate every agent on every scenario, write the report."""
+    """From nothing to Figure 6 of the VER paper: train what is missing, evaluate every agent on every scenario, write
+    the report."""
 
     agents: tuple[str, ...] = setting(
         ("tp_srl", "tp_srl_nonav", "expert", "monolithic", "tp_spa", "random"), "who is evaluated: some of these")
     scenarios: tuple[str, ...] = setting(("tidy_house", "prepare_groceries", "set_table"), "what they do")
     protocols: tuple[str, ...] = setting(
-        ("paper", "honest", "oracle"), "rules of the plans, choices of planner=: paper for every agent, and the others for tp_srl, "
+        ("paper", "honest", "oracle"), "rules of the plans, choices of planner=: paper for every agent, and the "
+                                       "others for tp_srl, "
         "as the table of whole tasks")
     policies: tuple[str, ...] | None = setting(
-        None, "instead of Figure 6, train these policies by their recipes (skills/recipes) and evaluate them beside the package's")
+        None, "instead of Figure 6, train these policies by their recipes (skills/recipes) and evaluate them beside "
+              "the package's")
     pretrained: bool = setting(
         True, "a policy that comes with the package counts as trained; false = only runs in output= count")
     experiment: str = setting("laptop", "settings of every training, one of configs/experiment")
     steps: int = like(
-        TrainConfig, "steps", 5_000_000, "of the training of a skill; finished runs in output= count if they have as many. "
+        TrainConfig, "steps", 5_000_000, "of the training of a skill; finished runs in output= count if they have as "
+                                         "many. "
         "Of recipes: at most so many a lesson")
     monolithic_steps: int | None = like(
         TrainConfig, "steps", 5_000_000, "of the training of one policy for a whole scenario; null = not trained")
@@ -219,7 +249,8 @@ class ReproduceOptions:
     seed: int = like(TrainConfig, "seed", text="of trainings and evaluations")
     note: str | None = setting(None, "stands above the results")
     name: str = setting("reproduce", "what its runs are called; the same name goes on where it stopped")
-    output: str = setting("outputs", "where runs are looked for and kept; the results: <output>/reproduce/<name>/", path=True)
+    output: str = setting("outputs", "where runs are looked for and kept; the results: "
+                                     "<output>/reproduce/<name>/", path=True)
 
 
 @dataclass(frozen=True)
@@ -236,12 +267,14 @@ class ReportOptions:
     """Write one HTML page with plots, videos and episodes of evaluations and training runs."""
 
     runs: tuple[str, ...] | None = setting(
-        None, "directories of runs, or directories with runs below; can be written without runs=; null = the newest ones")
+        None, "directories of runs, or directories with runs below; can be written without runs=; null = the newest "
+              "ones")
     out: str | None = setting(None, "file to write; null = <output>/report.html", path=True)
     title: str | None = setting(None, "heading of the page; null = what was evaluated and trained")
     video_mb: float = setting(100, "megabytes of videos in the page at most; the rest is named instead", at_least=0)
     output: str = setting(
-        "outputs", "where runs are kept; without runs= the newest of each skill, scenario and agent are taken", path=True)
+        "outputs", "where runs are kept; without runs= the newest of each skill, scenario and agent are "
+                   "taken", path=True)
 
 
 @dataclass(frozen=True)
@@ -257,16 +290,21 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class ScenesOptions:
-    """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of a data set."""
+    """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of
+    a data set."""
 
-    action: str = setting("export", "what is done; can be written without action=", choices=("export", "list", "check", "view"))
-    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set, or a folder of "
-                                "MuJoCo XML files, or one; list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz", path=True)
+    action: str = setting("export", "what is done; can be written without "
+                                    "action=", choices=("export", "list", "check", "view"))
+    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data "
+                                        "set, or a folder of "
+                                "MuJoCo XML files, or one; list and check also Habitat's episodes of PointNav or "
+                                "ObjectNav, *.json.gz", path=True)
     scenes: str | None = setting(None, "view: which, names with *, separated by commas; null = all")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments", choices=SPLITS)
     count: int = setting(10, "of them, the first of the split", at_least=1, at_most=9999)
-    out: str | None = setting(None, "export: folder to write, new or empty; view: the PNG file, null = scenes.png", path=True)
+    out: str | None = setting(None, "export: folder to write, new or empty; view: the PNG file, null = "
+                                    "scenes.png", path=True)
     episodes_of: tuple[str, ...] = setting(
         ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge", "tidy_house",
          "prepare_groceries", "set_table"), "skills and scenarios whose episodes are written; [] = none")
@@ -278,7 +316,8 @@ class ServeOptions:
     """Let a policy act for others, over a websocket."""
 
     checkpoint: str | None = setting(
-        None, "a file or run directory; with skill=: the policy that comes with the package, or that of the newest finished training run; "
+        None, "a file or run directory; with skill=: the policy that comes with the package, or that of the newest "
+              "finished training run; "
         "null = newest, or the package's where there is none", choices=("pretrained", "newest"), path=True)
     network: str | None = like(EvalOptions, "network")
     deterministic: bool = like(EvalOptions, "deterministic")
@@ -394,7 +433,9 @@ def title(group: str, choice: str) -> str:
     if choice not in _ours(group):
         return f"The network {own_networks.installed()[choice]} of an installed package."
     of_choices = SETTINGS.get(group)
-    return of_choices[choice].__doc__ if isinstance(of_choices, Mapping) else presets.title(group, choice)
+    if isinstance(of_choices, Mapping):
+        return " ".join(str(of_choices[choice].__doc__).split())
+    return presets.title(group, choice)
 
 
 @functools.cache
@@ -444,3 +485,8 @@ def _classes(group: str, choice: str) -> tuple[type, ...]:
         return (config_class(choice),)
     of_choices = SETTINGS.get(group, ())
     return (of_choices[choice],) if isinstance(of_choices, Mapping) else of_choices
+
+
+def engine_config(plain: Mapping[str, Any]) -> TrainConfig:
+    """The engine's configuration in the plain settings of `rearrange train`, where `collect` is called `trainer`."""
+    return made_of(TrainConfig, {**plain, "collect": plain["trainer"]})

@@ -1,10 +1,10 @@
 """From the words of a command line to a checked configuration.
 
-Words are read by Hydra's grammar. The values are the defaults of dataclasses with those of YAML files on top, merged here in a few
-lines: Hydra's own composition takes three times as long (0.13 s of processor time for each of the jobs of a sweep), accepts
-`+key=value` for a key that nothing reads, and answers a typo with the advice to write just that. Here every group, choice, key, type
-and range is checked before anything else is imported, and each mistake is one sentence.
-"""
+Words are read by Hydra's grammar. The values are the defaults of dataclasses with those of YAML files on top, merged
+here in a few
+lines: Hydra's own composition takes three times as long (0.13 s of processor time for each of the jobs of a sweep),
+accepts `+key=value` for a key that nothing reads, and answers a typo with the advice to write just that. Here every
+group, choice, key, type and range is checked before anything else is imported, and each mistake is one sentence. """
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType, Sweep
 from hydra.errors import HydraException, OverrideParseException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rearrange.command_line.composition import bench_settings as bench
@@ -27,10 +27,11 @@ from rearrange.command_line.composition import options
 from rearrange.command_line.composition.command_names import RUNLESS
 from rearrange.home.errors import UserError
 from rearrange.home.settings import own_networks, presets
-from rearrange.home.settings.composed_config import Settings, leaves
+from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
-from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaults_of, keys_of, not_allowed
+from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaults_of, keys_of
 from skills import without_entry
+from trainer.setting_rules import converted
 
 REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
@@ -61,7 +62,8 @@ def compose(command: str, words: list[str]) -> Settings:
         check_shape(override)
         if override.is_sweep_override():
             how = f"{command} has no sweeps: give one value." if command in RUNLESS else "add -m to run them one after another."
-            raise UserError(f"'{override.input_line}' names several values" + (", and " if command in RUNLESS else ": ") + how)
+            raise UserError(f"'{override.input_line}' names several "
+                            "values" + (", and " if command in RUNLESS else ": ") + how)
         if override.key_or_group in groups:
             if not _is_own(override):
                 check_choice(override.key_or_group, override.value())
@@ -127,7 +129,8 @@ def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -
 
 
 def require(settings: Settings) -> None:
-    """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside another."""
+    """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside
+    another."""
     if settings.command not in ("record", "view"):  # whose agent= is also a path, and is looked at where it is loaded
         _check_agent(settings)
     group = REQUIRED.get(settings.command)
@@ -141,8 +144,10 @@ def require(settings: Settings) -> None:
         raise UserError(
             f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
             f"{word}. Choices: {', '.join(there)}."
-            + (f" Or a navigation task, nav=: {', '.join(options.choices('nav'))}." if "nav" in options.groups(settings.command) else "")
-            + (f" Or a scenario, hab=: {', '.join(options.choices('hab'))}." if "hab" in options.groups(settings.command) else "")
+            + (" Or a navigation task, nav=: "
+               f"{', '.join(options.choices('nav'))}." if "nav" in options.groups(settings.command) else "")
+            + (" Or a scenario, hab=: "
+               f"{', '.join(options.choices('hab'))}." if "hab" in options.groups(settings.command) else "")
         )
 
 
@@ -159,13 +164,16 @@ def _check_agent(settings: Settings) -> None:
                         f"url={config.url} is for agent=remote: add it, or leave url= out.")
     if (own or agent == "remote") and settings.choices.get("hab"):
         word = config.url or agent
-        raise UserError(f"agent={agent} is for skill= and nav=; of a scenario it can run single skills, as in skills.pick={word}.")
+        raise UserError(f"agent={agent} is for skill= and nav=; of a scenario it can run single skills, as in "
+                        f"skills.pick={word}.")
     if agent is not None and skill and not own and agent not in takes:
-        of = ("hab=, which is a whole scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else
+        of = ("hab=, which is a whole "
+              "scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else
               "skill=navigate" if agent == "pointnav" else "skill=")
         raise UserError(f"agent={agent} is for {of}; {kind}={skill} takes {', '.join(takes[:-1])} or {takes[-1]}.")
     if agent in NAVIGATION_AGENTS and settings.choices.get("hab"):
-        raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, expert, random or zero.")
+        raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, "
+                        "expert, random or zero.")
     if skill and checkpoint is not None and (agent in BASELINES or own or agent == "remote" or agent == "pretrained" and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
     if (agent in BASELINES or own or agent == "remote") and config.get("network") and skill:
@@ -180,8 +188,8 @@ def _refuse_two(settings: Settings) -> None:
     """UserError for two of a skill, a navigation task and a scenario at once."""
     given = [f"{group}={settings.choices[group]}" for group in TASK_GROUPS if settings.choices.get(group)]
     if len(given) > 1:
-        raise UserError(f"{given[0]} and {given[1]} are both given: {settings.command} takes one skill, one navigation task or one "
-                        "scenario.")
+        raise UserError(f"{given[0]} and {given[1]} are both given: {settings.command} takes one skill, one "
+                        "navigation task or one scenario.")
 
 
 def _is_navigation(settings: Settings) -> bool:
@@ -190,8 +198,9 @@ def _is_navigation(settings: Settings) -> bool:
     for word in settings.overrides if task else ():
         key = word.split("=")[0]
         if key.startswith("sim.") and key.removeprefix("sim.") not in ("gpu_device", *SEEING):
-            raise UserError(f"{word} is for skill= and hab=: nav={task} has homes and an agent of its own. Its settings are nav.size, "
-                            f"nav.scene_dataset and others: 'rearrange {settings.command} nav={task} --help'.")
+            raise UserError(f"{word} is for skill= and hab=: nav={task} has homes and an agent of its own. Its "
+                            f"settings are nav.size, nav.scene_dataset and others: 'rearrange {settings.command} "
+                            f"nav={task} --help'.")
     return bool(task)
 
 
@@ -223,8 +232,8 @@ def parse(command: str, word: str) -> Override:
     except (OverrideParseException, HydraException) as error:
         raise UserError(_unreadable(word, key, value)) from error
     if _has_sweep_inside(override._value):
-        raise UserError(f"cannot read '{word}': choice(), range() and the like stand for a whole value, not for a part of one; several "
-                        f"whole values are written {key}=1,2,3 or {key}=[1,2],[1,3].")
+        raise UserError(f"cannot read '{word}': choice(), range() and the like stand for a whole value, not for a "
+                        f"part of one; several whole values are written {key}=1,2,3 or {key}=[1,2],[1,3].")
     return override
 
 
@@ -304,7 +313,8 @@ def check_choice(group: str, value: Any) -> None:
 
 
 def _compose_groups(command: str, typed: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The values of the choices that are typed and, of the other groups, of those that a chosen file makes or that are usual."""
+    """The values of the choices that are typed and, of the other groups, of those that a chosen file makes or that
+    are usual."""
     settings, usual = options.COMMANDS[command]
     made = [presets.preset(group, choice) for group, choice in typed.items() if choice in presets.names(group)]
     chosen = {group: choice for preset in made for group, choice in preset.chooses.items()} | typed
@@ -315,6 +325,15 @@ def _compose_groups(command: str, typed: dict[str, str]) -> tuple[dict[str, Any]
             choices[group] = choice
             values = options.merged(values, options.values(group, choice))
     return values, choices
+
+
+def leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) of every key that is not a mapping; lists count as values."""
+    for name, value in config.items():
+        if isinstance(value, DictConfig):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", OmegaConf.to_container(value) if isinstance(value, ListConfig) else value
 
 
 def _nodes(config: DictConfig, prefix: str = "") -> Iterator[str]:
@@ -336,7 +355,8 @@ def _apply(config: DictConfig, override: Override, command: str, lines: dict[str
     if isinstance(node, DictConfig) and not isinstance(value, dict):
         first = f"{name}.{next(iter(node))}"
         if name not in lines:
-            raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as {first}.")
+            raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as "
+                            f"{first}.")
         value = dict.fromkeys(node, _converted(name, value, lines[name].rule, f" For one alone: {first}=."))
     try:
         OmegaConf.update(config, name, value, merge=True)
@@ -392,9 +412,9 @@ def check_values(config: DictConfig, lines: dict[str, Key]) -> None:
 def _converted(name: str, value: Any, rule: Rule, hint: str = "") -> Any:
     """A value in the type of its rule. UserError, with `hint` behind it, where that refuses it."""
     try:
-        return rule.convert(value)
-    except NotAllowed:
-        raise UserError(not_allowed(name, value, rule) + hint) from None
+        return converted(rule, name, value, hint)
+    except NotAllowed as error:
+        raise UserError(str(error)) from None
 
 
 def _check_together(config: DictConfig) -> None:
@@ -412,8 +432,8 @@ def _check_together(config: DictConfig) -> None:
         group = next(group for group in TASK_GROUPS if config.get(group))
         if (name := config[group].name) not in ADVISED.get(group, ()):
             others = " or ".join(f"{group}={name}" for group, names in ADVISED.items() for name in names)
-            raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which {CALLED[group]} {name} "
-                            f"does not have: set it to 0, or train {others}.")
+            raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which "
+                            f"{CALLED[group]} {name} does not have: set it to 0, or train {others}.")
     if policy and isinstance(skill, DictConfig) and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
-        raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose policy=light, "
-                        "or add other observations.")
+        raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose "
+                        "policy=light, or add other observations.")

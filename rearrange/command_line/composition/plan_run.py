@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.command_line.composition import options
-from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key
+from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key, leaves
 from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.runs.run_directory import (
     Run,
@@ -28,7 +28,7 @@ from rearrange.command_line.runs.run_directory import (
     unused_path,
 )
 from rearrange.home.errors import UserError
-from rearrange.home.settings.composed_config import Settings, leaves
+from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.own_networks import as_typed
 from trainer.checkpoints import owner
 from trainer.config import OF_THE_WEIGHTS
@@ -90,8 +90,8 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
 
 
 def _saved_settings(path: Path, command: str) -> Settings:
-    """The settings of a run as this version has them: those that it did not know yet have their defaults, those that are no
-    longer known are left out."""
+    """The settings of a run as this version has them: those that it did not know yet have their defaults, those that
+    are no longer known are left out."""
     saved, words, notes = saved_config(path), saved_words(path), []
     if not (any(saved.get(group) for group in ("skill", "nav", "hab")) or command == "bench"):
         raise UserError(damaged(path / "config.yaml", "it names no skill, no navigation task and no scenario"))
@@ -126,7 +126,8 @@ def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
 
 
 def _of_the_network(settings: Settings) -> set[str]:
-    """Settings that the weights of a policy were learned with and that were not typed: a run that goes on keeps its own."""
+    """Settings that the weights of a policy were learned with and that were not typed: a run that goes on keeps its
+    own."""
     typed = {word.split("=")[0] for word in settings.overrides}
     return {f"policy.{name}" for name in OF_THE_WEIGHTS} - typed
 
@@ -136,8 +137,8 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
     refuse_if_held(path)
     changed = changes(path, settings)
     if force and "checkpoint" in changed:
-        raise UserError(f"{path} has checkpoints of its own and goes on from the newest: leave checkpoint= out, or begin a new run "
-                        "with it under another name=.")
+        raise UserError(f"{path} has checkpoints of its own and goes on from the newest: leave checkpoint= out, or "
+                        "begin a new run with it under another name=.")
     if changed and not force:
         lines = "; ".join(f"{key}: {old} -> {new}" for key, (old, new) in changed.items())
         raise UserError(

@@ -1,9 +1,9 @@
 """What a sweep may set a key to: `key=1,2`, choice(), range(), interval(), glob(), and the functions around them.
 
-Hydra's sweepers read these words differently. The basic one takes range() without its stop. Optuna's takes it with its stop, if it
-rises; without it once it is shuffled; and its grid sampler takes it without the last value. What is checked before the first job is
-what the chosen sweeper can ask for; of a sweeper that is not known here, what any of them could.
-"""
+Hydra's sweepers read these words differently. The basic one takes range() without its stop. Optuna's takes it with
+its stop, if it rises; without it once it is shuffled; and its grid sampler takes it without the last value. What is
+checked before the first job is what the chosen sweeper can ask for; of a sweeper that is not known here, what any of
+them could. """
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def read(command: str, word: str, sweeper: Sweeper = Sweeper()) -> Swept:
     front.check_shape(override)
     key, value = override.get_key_element(), override.value()
     if "log" in getattr(value, "tags", ()) and not isinstance(value, IntervalSweep):
-        raise UserError(f"'{word}': the tag log has a meaning for interval() alone; list the values, as {key}=1,10,100.")
+        raise UserError(f"'{word}': the tag log has a meaning for interval() alone; list the values, as "
+                        f"{key}=1,10,100.")
     if isinstance(value, IntervalSweep):
         values, count = _interval(word, key, value, sweeper)
     elif isinstance(value, RangeSweep):
@@ -65,8 +66,8 @@ def read(command: str, word: str, sweeper: Sweeper = Sweeper()) -> Swept:
     else:
         values, tokens = _choices(command, word, override)
         if sweeper.grid and len({isinstance(item, int | float) for item in getattr(value, "list", ())}) > 1:
-            raise UserError(f"'{word}': hydra/sweeper/sampler=grid sorts its values, and cannot compare numbers with others; "
-                            "take another sampler, or values of one type.")
+            raise UserError(f"'{word}': hydra/sweeper/sampler=grid sorts its values, and cannot compare numbers with "
+                            "others; take another sampler, or values of one type.")
         return Swept(key, values, len(set(values)), _choice(key, tokens))
     if getattr(value, "shuffle", False):  # whose order has no meaning for a sweeper that chooses, and would differ each time
         return Swept(key, values, count, _choice(key, values))
@@ -82,8 +83,8 @@ def expand(command: str, words: list[str]) -> list[dict[str, str]]:
 
 
 def checked_combinations(swept: Sequence[Swept]) -> Iterator[dict[str, str]]:
-    """Combinations that stand for all that a sweeper may ask for: all of them if they are few, else each value of each key beside
-    the first ones of the others, and the first and last ones of all with each other."""
+    """Combinations that stand for all that a sweeper may ask for: all of them if they are few, else each value of
+    each key beside the first ones of the others, and the first and last ones of all with each other."""
     keys = [each.key for each in swept]
     if math.prod(len(each.values) for each in swept) <= MOST_CHECKED:
         return (dict(zip(keys, values, strict=True)) for values in itertools.product(*(each.values for each in swept)))
@@ -113,7 +114,8 @@ def _choices(command: str, word: str, override: Override) -> tuple[list[str], li
     key, value = override.key_or_group, override.value()
     if isinstance(value, Glob):
         if key not in options.groups(command):
-            raise UserError(f"'{word}': glob() is for groups of choices, and {key} is none; list its values, as {key}=1,2,3.")
+            raise UserError(f"'{word}': glob() is for groups of choices, and {key} is none; list its values, as "
+                            f"{key}=1,2,3.")
         found = value.filter(options.choices(key))
         if not found:
             raise UserError(f"'{word}' matches no choice. Choices: {', '.join(options.choices(key))}.")
@@ -171,8 +173,8 @@ def _range(word: str, key: str, value: RangeSweep, sweeper: Sweeper) -> tuple[li
     if not all(map(math.isfinite, (start, stop, step))) or step == 0:
         raise UserError(f"'{word}': range() needs finite numbers, and a step that is not 0.")
     if re.search(r"\breverse\s*=\s*true", word, re.IGNORECASE) and abs((parts := (stop - start) / step) - round(parts)) > 1e-6:
-        raise UserError(f"'{word}': of a reversed range whose stop is no multiple of its step away, Hydra makes values that the "
-                        f"range does not have; list them instead, as {key}=7,4,1.")
+        raise UserError(f"'{word}': of a reversed range whose stop is no multiple of its step away, Hydra makes "
+                        f"values that the range does not have; list them instead, as {key}=7,4,1.")
     count = max(0, math.ceil((stop - start) / step))
     most = MOST_JOBS if sweeper.is_basic or value.shuffle else math.inf
     if count > most:
@@ -191,13 +193,15 @@ def _range(word: str, key: str, value: RangeSweep, sweeper: Sweeper) -> tuple[li
 def _optuna_range(word: str, start: float, stop: float, step: float, grid: bool) -> tuple[list[str], int]:
     """With the stop if a step ends there; of the grid sampler without the last value."""
     if step < 0 or start > stop:
-        raise UserError(f"'{word}': hydra/sweeper=optuna takes ranges that rise; list the values, or write the smaller end first.")
+        raise UserError(f"'{word}': hydra/sweeper=optuna takes ranges that rise; list the values, or write the "
+                        "smaller end first.")
     count = _steps(start, stop, step) + 1
     if grid:
         last = start + (count - 1) * step if isinstance(step, int) else float(_at(start, step, count - 1))
         count = int((last - start) // step)
         if not count:
-            raise UserError(f"'{word}' has no value: hydra/sweeper/sampler=grid leaves out the last one; list the values.")
+            raise UserError(f"'{word}' has no value: hydra/sweeper/sampler=grid leaves out the last one; list the "
+                            "values.")
     values = _spread(start, step, count)
     is_float = any(isinstance(each, float) for each in (start, stop, step))
     return [str(float(value)) for value in values] if is_float else values, count

@@ -1,8 +1,8 @@
 """The engine's sentences with the keys and values of the command line.
 
-The engine names its own settings, as in Python: `collect.num_envs=0`, `collect.mode=hts`, `deterministic=True`. They are the keys
-of the command line but for the group of how experience is collected, which is chosen by `trainer=` there.
-"""
+The engine names its own settings, as in Python: `collect.num_envs=0`, `collect.mode=hts`, `deterministic=True`. They
+are the keys of the command line but for the group of how experience is collected, which is chosen by `trainer=`
+there. """
 
 from __future__ import annotations
 

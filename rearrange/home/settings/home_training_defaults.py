@@ -1,4 +1,5 @@
-"""The engine's settings as the homes have them: where they were measured, and differ from what `trainer.train` begins with."""
+"""The engine's settings as the homes have them: where they were measured, and differ from what `trainer.train` begins
+with."""
 
 from __future__ import annotations
 

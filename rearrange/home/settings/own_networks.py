@@ -1,8 +1,8 @@
 """Networks of the user's own, by a word: the name of an entry point of installed packages, or `package.module:Name`.
 
-A checkpoint keeps the word that its network was trained with. An installed entry point is loaded for it; `package.module:Name` is
-imported only where the user typed it, since a file from elsewhere must not choose what is imported.
-"""
+A checkpoint keeps the word that its network was trained with. An installed entry point is loaded for it;
+`package.module:Name` is imported only where the user typed it, since a file from elsewhere must not choose what is
+imported. """
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _refuse_two(word: str, key: str) -> None:
     values = {entry.value: entry.dist.name if entry.dist else "?" for entry in metadata.entry_points(group=GROUP, name=word)}
     if len(values) > 1:
         offered = ", ".join(f"{value} by {package}" for value, package in sorted(values.items()))
-        raise UserError(f"{key}={word} is what several installed packages call a network ({printable(offered)}): write package.module:Name, or "
-                        "uninstall one.")
+        raise UserError(f"{key}={word} is what several installed packages call a network ({printable(offered)}): "
+                        "write package.module:Name, or uninstall one.")
 
 
 def is_own(word: str) -> bool:
@@ -61,7 +61,8 @@ def load(word: str, key: str) -> MakePolicy:
 
 
 def imported(word: str, key: str, value: str | None = None) -> Any:
-    """What `package.module:Name` is, the word itself or the value that it stands for. UserError if it cannot be imported."""
+    """What `package.module:Name` is, the word itself or the value that it stands for. UserError if it cannot be
+    imported."""
     try:
         return metadata.EntryPoint(word, value or word, GROUP).load()
     except KeyboardInterrupt:
@@ -81,8 +82,8 @@ def told(error: BaseException) -> str:
 
 
 def of_checkpoint(content: dict[str, Any], typed: str | None = None) -> MakePolicy:
-    """The network that a checkpoint's policy is loaded into. `typed`: what the user gave as network=. CheckpointError where only
-    the user may name it."""
+    """The network that a checkpoint's policy is loaded into. `typed`: what the user gave as network=. CheckpointError
+    where only the user may name it."""
     from trainer.errors import CheckpointError
     from trainer.policy import Policy
 
@@ -95,4 +96,5 @@ def of_checkpoint(content: dict[str, Any], typed: str | None = None) -> MakePoli
         return load(word, "network")
     name = content["network"]["name"]
     again = word if TEXTS["importable"][0].fullmatch(word) else f"package.module:{name.removesuffix('(...)').rpartition('.')[2]}"
-    raise CheckpointError(f"its network {name} is one of your own, which is imported only where you type it: add network={again}.")
+    raise CheckpointError(f"its network {name} is one of your own, which is imported only where you type it: add "
+                          f"network={again}.")

@@ -1,4 +1,7 @@
-"""The YAML files of configs/<group>/: each changes some settings, under the name of a choice.
+"""The choices of the groups of settings that need no dataclass: names of navigation tasks, and the YAML files of
+configs/<group>/.
+
+Each file changes some settings, under the name of a choice:
 
     # What learns fastest on a small budget.      the first comment says what it is
     # @package _global_                           keys are full names then, else those of the group
@@ -9,11 +12,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+NAVIGATION = {"pointnav": "PointNav", "objectnav": "ObjectNav", "flee": "Flee", "explore": "Explore"}
+"""Navigation tasks (`nav=`) by name, and what they are called in ids of environments."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +38,27 @@ def names(group: str) -> list[str]:
 @functools.cache
 def preset(group: str, name: str) -> Preset:
     """What a file says. `group` is where its keys belong, unless it says that they are full names."""
-    from rearrange.home.settings.yaml_files import plain_yaml  # brings OmegaConf; names and titles do without
+    from omegaconf import OmegaConf  # names and titles do without
 
-    path = CONFIGS / group / f"{name}.yaml"
-    values = plain_yaml(path) or {}
+    text = _text(group, name)
+    values: dict[str, Any] = OmegaConf.to_container(OmegaConf.create(text))
     chooses = dict(choice for line in values.pop("defaults", []) for choice in line.items())
-    is_global = "# @package _global_" in path.read_text(encoding="utf-8").splitlines()
+    is_global = "# @package _global_" in text.splitlines()
     return Preset({key.removeprefix("override /"): str(choice) for key, choice in chooses.items()},
                   values if is_global else {group: values})
 
 
 def title(group: str, name: str) -> str:
     """What a preset is, in one sentence: all that `--help` needs of it."""
-    lines = (CONFIGS / group / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
-    return next(line[2:] for line in lines if line.startswith("# ") and "@package" not in line)
+    return next(line[2:] for line in _text(group, name).splitlines() if line.startswith("# ") and "@package" not in line)
+
+
+def _text(group: str, name: str) -> str:
+    return (CONFIGS / group / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def has_nvidia_device() -> bool:
+    """Whether an NVIDIA device is visible, on which the usual choices depend. Asked without importing torch."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    return os.path.exists("/dev/nvidia0") or os.path.exists("/proc/driver/nvidia/version")

@@ -1,323 +1,47 @@
-"""What a setting is: typed dataclasses hold its default, its bounds and its meaning, once.
-
-    @dataclass(frozen=True)
-    class PickConfig:
-        max_steps: int = setting(200, "steps of an episode, 30 a second", above=0, at_most=1_000_000)
-        split: str = setting("train", "apartments to train in", choices=("train", "val", "test"))
-
-`--help`, the checks of the command line and of Python, and the Tab key read them here. What a setting may be is its annotation
-with the bounds: `int`, `float`, `bool`, `str` (one of `choices`, if there are any; `path=True`: a path, or one of them;
-`also=`: or a text of one of the forms in TEXTS), `tuple[str, ...]` (of `choices`), `tuple[float, float]`, and `| None`. Numbers are
-finite. The standard library is enough here: help and answers to mistakes are quick.
-"""
+"""Settings of our own dataclasses, as `trainer.setting_rules` has them; a value that is not allowed is a mistake of
+the user."""
 
 from __future__ import annotations
 
-import difflib
-import math
-import os
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rearrange.home.errors import UserError
+from trainer import setting_rules
+from trainer.setting_rules import (
+    TEXTS,
+    Key,
+    NotAllowed,
+    Rule,
+    block,
+    defaults_of,
+    keys_of,
+    like,
+    made_of,
+    setting,
+    shown,
+)
 
-_SPOKEN = {
-    "int": "an integer",
-    "float": "a number",
-    "str": "a word",
-    "path": "a path",
-    "words": "a list of words",
-    "numbers": "a list of numbers",
-}
-TEXTS = {"importable": (re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*"), "package.module:Name"),
-         "url": (re.compile(r"wss?://\S+"), "ws://host:port")}
-"""Forms of a text: what it matches, and how it is written."""
-_SAME: Any = object()
-
-
-def setting(default: Any = MISSING, text: str = "", *, above: float | None = None, at_least: float | None = None,
-            at_most: float | None = None, choices: tuple[str, ...] = (), path: bool = False, also: tuple[str, ...] = ()) -> Any:
-    """A field of a dataclass that is a setting: its default, what it means, and the bounds that its type does not say."""
-    bounds = {"above": above, "at_least": at_least, "at_most": at_most, "choices": choices or None, "path": path or None,
-              "also": also or None}
-    return field(default=default, metadata={"text": text} | {name: bound for name, bound in bounds.items() if bound is not None})
+__all__ = ["TEXTS", "Key", "NotAllowed", "Rule", "block", "check", "checked", "defaults_of", "keys_of", "like", "made_of",
+           "setting", "shown"]
 
 
-def block(whole: Any = None, /, **settings: Any) -> Any:
-    """A field that is a mapping of settings of one type: `Mapping[str, float]`. `whole`: what the block itself may be set to, which
-    then goes for every setting in it."""
-    return field(default_factory=lambda: {name: each.default for name, each in settings.items()},
-                 metadata={"block": settings, "whole": whole})
-
-
-def like(owner: type, name: str, default: Any = _SAME, text: str = "") -> Any:
-    """The same setting as one of another dataclass, with another default or meaning if they are given."""
-    same: Field = owner.__dataclass_fields__[name]
-    said = {**same.metadata, **({"text": text} if text else {})}
-    if same.default_factory is not MISSING:
-        return field(default_factory=same.default_factory, metadata=said)
-    return field(default=same.default if default is _SAME else default, metadata=said)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value is a number that something can be computed with: not infinite, and not nan."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _spoken(number: float) -> str:
-    """A bound, without an exponent if it is an integer."""
-    return str(int(number)) if number == int(number) and abs(number) < 1e15 else f"{number:g}"
-
-
-class NotAllowed(ValueError):
-    """A value that a rule refuses."""
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """One alternative of a rule: a type with bounds, or a literal word (`word`)."""
-
-    type: str | None = None
-    word: str | None = None
-    low: float = -math.inf
-    high: float = math.inf
-    open_low: bool = False  # the lower bound itself is not allowed
-    count: int | None = None  # of a list of numbers
-    items: tuple[str, ...] = ()  # of a list of words: what they may be, each once
-
-    def convert(self, value: Any) -> Any:
-        """`value` as this alternative holds it, or NotAllowed."""
-        if self.word is not None:
-            spoken = "null" if value is None else value
-            if isinstance(spoken, str) and spoken == self.word:
-                return value
-            raise NotAllowed
-        return self._within(self._typed(value))
-
-    def _typed(self, value: Any) -> Any:
-        number = _is_number(value)
-        if self.type == "bool" and isinstance(value, bool):
-            return value
-        if self.type == "words" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-            if self.items and not (value and set(value) <= set(self.items) and len(set(value)) == len(value)):
-                raise NotAllowed
-            return value
-        if self.type == "numbers" and isinstance(value, list) and value and all(map(_is_number, value)):
-            if self.count not in (None, len(value)):
-                raise NotAllowed
-            return [float(item) for item in value]
-        if self.type == "int" and number and value == int(value):
-            return int(value)  # 1e6 is an integer to a person
-        if self.type == "float" and number:
-            return float(value)
-        if self.type in TEXTS and isinstance(value, str) and TEXTS[self.type][0].fullmatch(value):
-            return value
-        if self.type in ("str", "path") and value != "" and (isinstance(value, str) or number):
-            return str(value)
-        raise NotAllowed
-
-    def _within(self, value: Any) -> Any:
-        if _is_number(value):
-            above = value > self.low if self.open_low else value >= self.low
-            if not (above and value <= self.high):
-                raise NotAllowed
-        return value
-
-    def __str__(self) -> str:
-        if self.word is not None:
-            return self.word
-        if self.items:
-            return f"a list of some of {', '.join(self.items)}, each once"
-        if self.count:
-            return f"a list of {self.count} numbers"
-        spoken = TEXTS[self.type][1] if self.type in TEXTS else _SPOKEN[self.type]
-        if math.isfinite(self.high) and not self.open_low:
-            return f"{spoken} from {_spoken(self.low)} to {_spoken(self.high)}"
-        if math.isfinite(self.low):
-            most = f" and at most {_spoken(self.high)}" if math.isfinite(self.high) else ""
-            return f"{spoken} {'greater than' if self.open_low else 'of at least'} {_spoken(self.low)}{most}"
-        return spoken
-
-    @property
-    def short(self) -> str:
-        """As `--help` has it: `float > 0 <= 100`, `int 0..1024`, `words of arm grip`."""
-        if self.word is not None:
-            return self.word
-        if self.type in TEXTS:
-            return TEXTS[self.type][1]
-        kind = f"words of {' '.join(self.items)}" if self.items else f"{self.count} numbers" if self.count else self.type
-        low, high = ("1e12" if bound == 1e12 else _spoken(bound) if math.isfinite(bound) else "" for bound in (self.low, self.high))
-        if low and high and not self.open_low:
-            return f"{kind} {low}..{high}"
-        return kind + (f" {'>' if self.open_low else '>='} {low}" if low else "") + (f" <= {high}" if high else "")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What a setting may be."""
-
-    alternatives: tuple[Alternative, ...]
-
-    @staticmethod
-    def only(word: str) -> Rule:
-        """Nothing but one word."""
-        return Rule((Alternative(word=word),))
-
-    @staticmethod
-    def of(annotation: str, above: float | None = None, at_least: float | None = None, at_most: float | None = None,
-           choices: tuple[str, ...] = (), path: bool = False, also: tuple[str, ...] = (), **_: Any) -> Rule:
-        """The rule of a field of a dataclass, from its annotation and its metadata."""
-        low = above if above is not None else at_least if at_least is not None else -math.inf
-        found: list[Alternative] = []
-        for kind in annotation.split(" | "):
-            if kind in ("int", "float"):
-                high = math.inf if at_most is None else at_most
-                found.append(Alternative(kind, low=low, high=high, open_low=above is not None))
-            elif kind == "str":
-                found += [Alternative(word=word) for word in choices]
-                found += [Alternative(form) for form in also]
-                found += [Alternative("path" if path else "str")] if path or not (choices or also) else []
-            elif kind.startswith("tuple[str"):
-                found.append(Alternative("words", items=choices))
-            elif kind.startswith("tuple["):
-                found.append(Alternative("numbers", count=None if "..." in kind else kind.count(",") + 1))
-            elif kind in ("bool", "None"):
-                found.append(Alternative("bool") if kind == "bool" else Alternative(word="null"))
-            else:
-                raise UserError(f"a setting cannot be of type {annotation}: it is int, float, bool, str, a tuple of them, or None.")
-        return Rule(tuple(found))
-
-    def convert(self, value: Any) -> Any:
-        """`value` in the first alternative that takes it; NotAllowed if none does."""
-        for alternative in self.alternatives:
-            try:
-                return alternative.convert(value)
-            except NotAllowed:
-                continue
-        raise NotAllowed
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the value is free text or a path, to be taken as typed."""
-        return any(a.type in ("str", "path", *TEXTS) for a in self.alternatives)
-
-    @property
-    def is_path(self) -> bool:
-        return any(a.type == "path" for a in self.alternatives)
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether only one value is allowed, as for the name of a choice."""
-        return len(self.alternatives) == 1 and self.alternatives[0].word is not None
-
-    def words(self) -> list[str]:
-        """The values that can be listed, for completion."""
-        listed = [a.word for a in self.alternatives if a.word]
-        listed += [item for a in self.alternatives for item in a.items]
-        return listed + (["true", "false"] if any(a.type == "bool" for a in self.alternatives) else [])
-
-    @property
-    def short(self) -> str:
-        """As `--help` has it: `int > 0 | null`."""
-        return " | ".join(alternative.short for alternative in self.alternatives)
-
-    def __str__(self) -> str:
-        spoken = ["true", "false"] if any(a.type == "bool" for a in self.alternatives) else []
-        spoken += [str(a) for a in self.alternatives if a.type != "bool"]
-        return spoken[0] if len(spoken) == 1 else f"{', '.join(spoken[:-1])} or {spoken[-1]}"
-
-
-def not_allowed(name: str, value: Any, rule: Rule) -> str:
-    """The sentence for a value that a rule refuses."""
-    wrong = next((item for item in value if item not in rule.words()), value) if isinstance(value, list) else value
-    near = difflib.get_close_matches(str(wrong), rule.words(), 1, cutoff=0.5)
-    finite = all(math.isfinite(item) for item in (value if isinstance(value, list) else [value]) if isinstance(item, float))
-    hint = f" Did you mean {near[0]}?" if near and near[0] != wrong else ""
-    shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else value
-    return f"{name}={shown} is not allowed: it must be {rule}{'' if finite else ', and finite'}.{hint}"
-
-
-def checked(rule: Rule | None, name: str, given: Any) -> Any:
-    """A value given in Python in the type of its rule, or UserError: a number of numpy is a number, a tuple a list, a path a text."""
-    if rule is None:
-        return given
-    value = os.fspath(given) if isinstance(given, os.PathLike) else _plain(given)
-    value = [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+@contextmanager
+def _of_the_user() -> Iterator[None]:
     try:
-        return rule.convert(value)
-    except NotAllowed:
-        as_given = repr(given) if isinstance(given, str) and not rule.words() else value  # "4" is not 4
-        raise UserError(not_allowed(name, as_given, rule)) from None
-
-
-def _plain(value: Any) -> Any:
-    """A number or array of numpy as numbers of Python."""
-    return value.tolist() if hasattr(value, "tolist") else value
+        yield
+    except NotAllowed as error:
+        raise UserError(str(error)) from None
 
 
 def check(settings: Any, prefix: str = "") -> None:
-    """UserError for the first setting of a dataclass that its rule refuses."""
-    for key in keys_of(type(settings)):
-        value = settings
-        for part in key.name.split("."):
-            value = value.get(part, key.default) if isinstance(value, Mapping) else getattr(value, part)
-        if not key.is_block:
-            checked(key.rule, prefix + key.name, value)
+    """UserError for the first setting of a dataclass that is not allowed."""
+    with _of_the_user():
+        setting_rules.check(settings, prefix)
 
 
-def shown(value: Any) -> str:
-    """A value as it is written on a command line and in YAML."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
-
-
-@dataclass(frozen=True)
-class Key:
-    """One setting by its full name."""
-
-    name: str  # dotted
-    default: Any  # as YAML has it: lists, no tuples; MISSING where it has to be given
-    rule: Rule
-    text: str
-    is_block: bool = False  # which can be set as one
-
-
-def keys_of(settings: type, prefix: str = "") -> Iterator[Key]:
-    """The settings of a dataclass in its order, with those of blocks and of dataclasses in it; a block that can be set as one is a
-    key, too. Fields without a meaning are no settings."""
-    for each in fields(settings):
-        name, said = prefix + each.name, each.metadata
-        if is_dataclass(each.default_factory):
-            yield from keys_of(each.default_factory, f"{name}.")
-        elif "block" in said:
-            inner = _annotation(each).partition(", ")[2][:-1]  # of Mapping[str, inner]
-            if said["whole"]:
-                yield _key(name, said["whole"], inner, is_block=True)
-            for part, of_part in said["block"].items():
-                yield _key(f"{name}.{part}", of_part, inner)
-        elif "text" in said:
-            yield _key(name, each, _annotation(each))
-
-
-def _annotation(each: Field) -> str:
-    """`tuple[str, ...]`, be it a text, as in a file that has `from __future__ import annotations`, or a type."""
-    return each.type.__name__ if type(each.type) is type else str(each.type)
-
-
-def _key(name: str, setting: Field, annotation: str, is_block: bool = False) -> Key:
-    default = list(setting.default) if isinstance(setting.default, tuple) else setting.default
-    return Key(name, default, Rule.of(annotation, **setting.metadata), setting.metadata["text"], is_block)
-
-
-def defaults_of(settings: type) -> dict[str, Any]:
-    """The defaults of a dataclass as nested dicts; None for what has to be given."""
-    made: dict[str, Any] = {}
-    for key in keys_of(settings):
-        if not key.is_block:
-            *parents, last = key.name.split(".")
-            inside = made
-            for parent in parents:
-                inside = inside.setdefault(parent, {})
-            inside[last] = None if key.default is MISSING else key.default
-    return made
+def checked(rule: Rule | None, name: str, given: Any) -> Any:
+    """A value given in Python in the type of its rule, or UserError."""
+    with _of_the_user():
+        return setting_rules.checked(rule, name, given)

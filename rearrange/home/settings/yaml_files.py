@@ -1,15 +1,13 @@
 """Reading YAML that others may have written: limited in size, depth and number of values, and without aliases.
 
-A few lines in which each names the one before ten times ("billion laughs") would fill any memory, and nothing here writes aliases.
-"""
+A few lines in which each names the one before ten times ("billion laughs") would fill any memory, and nothing here
+writes aliases. """
 
 from __future__ import annotations
 
 import io
 import os
 from typing import Any
-
-from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from rearrange.home.files import read_text
 
@@ -18,28 +16,22 @@ MOST_DEPTH = 20
 MOST_VALUES = 20_000
 
 
-def read_yaml(path: str | os.PathLike) -> DictConfig | ListConfig:
-    """The settings of a YAML file. Raises OSError if it cannot be read, is no regular file or too large, and ValueError, with the
-    reason on one line, for what is wrong in it."""
-    return parse_yaml(read_text(path, MOST_BYTES))
+def plain_yaml(path: str | os.PathLike) -> Any:
+    """What a YAML file holds, as dicts, lists and plain values. Raises OSError if it cannot be read, is no regular
+    file or too large, and ValueError, with the reason on one line, for what is wrong in it."""
+    from omegaconf import OmegaConf
 
-
-def parse_yaml(text: str) -> DictConfig | ListConfig:
-    """The settings of a YAML text; ValueError, with the reason on one line, if it is none."""
+    text = read_text(path, MOST_BYTES)
     try:
         check_yaml(text)
-        return OmegaConf.load(io.StringIO(text))
+        return OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
     except Exception as error:  # YAML and OmegaConf have no common base for what a text can have wrong
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
 
 
-def plain_yaml(path: str | os.PathLike) -> Any:
-    """What a YAML file holds, as dicts, lists and plain values; raises as `read_yaml`."""
-    return OmegaConf.to_container(read_yaml(path))
-
-
 def check_yaml(text: str) -> None:
-    """Raise ValueError for a text that asks for too much, before anything is made of it; yaml.YAMLError if it is no YAML."""
+    """Raise ValueError for a text that asks for too much, before anything is made of it; yaml.YAMLError if it is no
+    YAML."""
     import yaml
 
     depth = values = 0

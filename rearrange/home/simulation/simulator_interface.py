@@ -11,12 +11,12 @@ doors by the name of their joint; joints of drawers are in metres, those of door
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rearrange.home.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
+from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.settings.environment import SimulatorConfig
 
 if TYPE_CHECKING:
     from rearrange.home.apartments.episodes import Episode, Pose
@@ -33,20 +33,6 @@ PICTURE_SIZE = (512, 512)  # width and height of a spectator's pictures, where n
 MAX_SPEED = 200.0  # m/s or rad/s of any joint or object: where something is faster the physics has broken down
 NOTHING = -1  # in an image of owners: neither an object nor a drawer or door
 FIRST_JOINT = -2  # the k-th drawer or door of `home.handles` is FIRST_JOINT - k
-
-
-@dataclass(frozen=True)
-class SimulatorConfig:
-    """Limits of the robot. Its base has `base_speed_m_s` and `base_turn_rad_s` at full command; Habitat's 2.5 each."""
-
-    base_speed_m_s: float = 1.0
-    base_turn_rad_s: float = 1.5
-    max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
-    max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
-    hold_break_m: float = 0.15  # stretch at which the suction lets go
-    suction_max_angle_rad: float | None = None  # largest angle between cup axis and contact normal; None = any touch
-    settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
-    substeps: int = 4  # of the embedded simulator's physics in a step of 1/30 s
 
 
 class Home(Protocol):
