@@ -209,15 +209,14 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
         if first and config.eval_every:  # whose environment is made meanwhile
             evaluator = Evaluator(asked.make_env if asked.eval_env is None else asked.eval_env, asked.make_policy, config)
             stack.callback(evaluator.close)
-        if demonstrations is not None:
-            environments = demonstrations  # which show the same spaces, and are not stepped
-        elif config.collect.num_workers == 0:
+        environments: Any = demonstrations  # which show the same spaces, and are not stepped
+        if environments is None and config.collect.num_workers == 0:
             environments = stack.enter_context(BatchedEnvironments(asked.make_env, config.collect, seed, ranks.rank))
             n = environments.num_envs
             config = replace(config, collect=replace(config.collect, num_envs=n))
             environments.config = config.collect
             config.check()
-        else:
+        elif environments is None:
             environments = stack.enter_context(
                 Environments(asked.make_env, config.collect, seed, ranks.rank * n, config.deterministic, replay))
         cancelled = threading.Event()
@@ -225,8 +224,9 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
         ranks.on_death(cancelled.set)
         learner = _learner(config, environments, device, ranks, asked.make_policy, clones=demonstrations is not None)
         begins = config.policy.mean_init, np.exp(config.policy.log_std_init)
-        if first and not (content or start) and isinstance(learner.policy, Policy) and (problem := badly_explored(environments.action_space, *begins)):
-            _log.warning("%s.", problem)
+        if first and not (content or start) and isinstance(learner.policy, Policy):
+            if problem := badly_explored(environments.action_space, *begins):
+                _log.warning("%s.", problem)
         if evaluator:
             evaluator.check(learner.policy, stop)
         with checkpoint.using(resume_from or asked.start_from or ""):

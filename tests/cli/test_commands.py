@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eval import engine_settings
-from rearrange.command_line import commands
+from eval import engine_settings, train_command
 from rearrange.command_line.cli import main
+from rearrange.home.errors import UserError
 from trainer import loop
 
 RUN = Path("outputs/train/pick/a")
@@ -19,9 +19,9 @@ TRAIN = ["train", "skill=pick", "policy=blind", "logger=tensorboard", "steps=100
 def ended(monkeypatch, tmp_path):
     """`ended(end)`: train in an empty directory with `end(run_dir)` in place of the engine; the exit status."""
     monkeypatch.chdir(tmp_path)
-    for name, stand_in in (("_probe", lambda task, silent: None), ("per_action", lambda engine, task, env: engine),
+    for name, stand_in in (("probe_env", lambda task, silent: None), ("per_action", lambda engine, task, env: engine),
                            ("_check_network", lambda *_, **__: None)):
-        monkeypatch.setattr(commands, name, stand_in)
+        monkeypatch.setattr(train_command, name, stand_in)
 
     def run(end) -> int:
         monkeypatch.setattr(loop, "train", lambda make_env, config, run_dir, *_, **__: end(Path(run_dir)))
@@ -92,5 +92,5 @@ def test_a_device_has_to_hold_numbers(device, fine):
     if fine:
         engine_settings.check_device(engine)
         return
-    with pytest.raises(commands.UserError, match=f"device={device}"):
+    with pytest.raises(UserError, match=f"device={device}"):
         engine_settings.check_device(engine)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from eval.skill_command import recorded_skill
 from eval.view.choices import choose
-from rearrange.command_line.commands import _recorded_skill
 from rearrange.command_line.composition.parse_overrides import compose
 
 
 def made(*words: str) -> tuple[Any, ...]:
     """What a Viewer takes after its server. words: the first names the task."""
     settings = compose("view", list(words))
-    return settings, _recorded_skill, words[0], choose(settings.overrides, words[0], settings.config.agent,
-                                                       settings.config.seed, _recorded_skill)
+    return settings, recorded_skill, words[0], choose(settings.overrides, words[0], settings.config.agent,
+                                                       settings.config.seed, recorded_skill)
