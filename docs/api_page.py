@@ -1,10 +1,10 @@
-"""Writes docs/api.md, the reference of the public Python interface, from the code, so that it cannot drift.
+"""Writes docs/api/, the reference of the public Python interface, from the code, so that it cannot drift.
 
-    python docs/api_page.py             writes the page
-    python docs/api_page.py --check     says whether it is what the code says
+    python docs/api_page.py             writes a page for each package, and the list of them
+    python docs/api_page.py --check     says which pages are not what the code says
 
-The modules are those of `[tool.mypy]` in pyproject.toml, their names those of `__all__`. Signatures and fields are the source's
-own lines, texts its docstrings. Each name is described once, where it is first listed.
+The modules are those of `[tool.mypy]` in pyproject.toml, their names those of `__all__`. Signatures and fields are the
+source's own lines, texts its docstrings. Each name is described once, where it is first listed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from typing import Any
 
 HOME = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HOME))
-PAGE = HOME / "docs" / "api.md"
-WIDTH, PROSE_WIDTH = 110, 125  # of a signature, of other lines
+
+from docs.written_pages import table, wrapped, write  # noqa: E402
+
+PAGES = HOME / "docs" / "api"
+WIDTH = 110  # of a signature
 
 
 def modules() -> list[str]:
@@ -30,21 +33,30 @@ def modules() -> list[str]:
     return tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["modules"]
 
 
-def page() -> str:
-    """The page, as Markdown."""
-    lines = ["# Python interface", "", "These names can be relied on; others may change without notice. All are typed. "
-             "[`docs/api_page.py`](api_page.py)", "writes this page from the docstrings."]
+def pages() -> dict[Path, str]:
+    """Each page, as Markdown: one for each package, and the list of packages and modules."""
+    parts: dict[str, list[str]] = {}
+    rows: list[tuple[str, ...]] = []
     described: set[int] = set()
     for name in modules():
-        module = import_module(name)
+        module, package = import_module(name), name.split(".")[0]
         new = {public: thing for public in module.__all__ if id(thing := getattr(module, public)) not in described}
         described |= {id(thing) for thing in new.values()}
+        if not new:
+            continue
         called = {public: thing for public, thing in new.items() if is_called(thing)}
         constants = [constant(public, thing) for public, thing in new.items() if public not in called]
-        lines += ["", f"## `{name}`", "", text_of(module), *([""] if constants else []), *constants] if new else []
+        lines = ["", f"## `{name}`", "", text_of(module), *([""] if constants else []), *constants]
         for public, thing in called.items():
             lines += ["", *entry(public, thing)]
-    return "\n".join(lines) + "\n"
+        parts.setdefault(package, []).extend(lines)
+        rows.append((f"[`{name}`]({package}.md#{name.replace('.', '')})", ", ".join(f"`{public}`" for public in new)))
+    head = ["# Python interface", "", "These names can be relied on; others may change without notice. All are typed.",
+            "[`docs/api_page.py`](../api_page.py) writes these pages from the docstrings.", ""]
+    index = {PAGES / "README.md": [*head, *table(("module", "names"), rows)]}
+    bodies = {PAGES / f"{package}.md": [f"# Python interface: `{package}`", "", "[All packages](README.md).", *lines]
+              for package, lines in parts.items()}
+    return {path: "\n".join(lines) + "\n" for path, lines in (index | bodies).items()}
 
 
 def is_called(thing: Any) -> bool:
@@ -54,12 +66,8 @@ def is_called(thing: Any) -> bool:
 
 def constant(name: str, value: Any) -> str:
     """A line for a constant: its value, or the keys of a table."""
-    return item(f"`{name}`: {', '.join(f'`{key}`' for key in value)}" if isinstance(value, dict) else f"`{name} = {value!r}`")
-
-
-def item(text: str) -> str:
-    """A list item, in lines of readable length."""
-    return textwrap.fill(f"- {text}", PROSE_WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    told = f"`{name}`: {', '.join(f'`{key}`' for key in value)}" if isinstance(value, dict) else f"`{name} = {value!r}`"
+    return wrapped(told, "- ")
 
 
 def entry(name: str, thing: Any) -> list[str]:
@@ -84,7 +92,7 @@ def source_of(thing: Any) -> Any:
 
 
 def signature(node: Any, name: str, width: int = WIDTH) -> list[str]:
-    """The call of a function or class as its source has it, without `self`; an argument a line where it is wider than `width`."""
+    """The call of a function or class, without `self`; one argument a line if it is wider than `width`."""
     function = node
     if isinstance(node, ast.ClassDef):
         own = [part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
@@ -118,30 +126,21 @@ def dataclass_lines(thing: type, node: ast.ClassDef) -> list[str]:
 
 
 def methods(thing: type) -> list[str]:
-    """A line for each public method and property that says what it does; also of a base of ours that the page does not describe."""
-    hidden = [base for base in thing.__mro__[1:] if base.__module__.startswith("rearrange.") and base.__module__ not in modules()]
+    """A line for each public method and property that says what it does, those of hidden bases of ours included."""
+    hidden = [base for base in thing.__mro__[1:]
+              if base.__module__.startswith("rearrange.") and base.__module__ not in modules()]
     lines = []
     for part in (part for owner in [*reversed(hidden), thing] for part in source_of(owner).body):
         said = ast.get_docstring(part) if isinstance(part, ast.FunctionDef) else None
         if said and not part.name.startswith("_"):
             is_property = any(ast.unparse(decorator) == "property" for decorator in part.decorator_list)
-            call = f"{part.name}: {ast.unparse(part.returns)}" if is_property and part.returns else signature(part, part.name, width=10_000)[0]
-            lines.append(item(f"`{call}`: {' '.join(said.split())}"))
+            call = (f"{part.name}: {ast.unparse(part.returns)}" if is_property and part.returns
+                    else signature(part, part.name, width=10_000)[0])
+            lines.append(wrapped(f"`{call}`: {' '.join(said.split())}", "- "))
     return ["", *lines] if lines else []
-
-
-def main(check: bool) -> int:
-    """Write or check the page."""
-    text = page()
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if not check:
-        PAGE.write_text(text, encoding="utf-8")
-    print(f"{PAGE.relative_to(HOME)} {'is not what the code says; run python docs/api_page.py' if check else 'written'}")
-    return int(check)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write the reference of the Python interface from the code.")
     parser.add_argument("--check", action="store_true")
-    sys.exit(main(**vars(parser.parse_args())))
+    sys.exit(write(pages(), "api_page", parser.parse_args().check))

@@ -1,8 +1,10 @@
-"""Learning curves of several trainings in one picture: the mean over seeds, and their range.
+r"""Learning curves of several trainings in one picture: the mean over seeds, and their range.
 
-    python -m docs.curves_picture flee.png episode/flee "from scratch=outputs/train/flee/alone_*" "transfer=outputs/train/flee/transfer_*"
+    python -m docs.curves_picture flee.png episode/flee \
+        "from scratch=outputs/train/flee/alone_*" "transfer=outputs/train/flee/transfer_*"
 
-The picture, the figure of metrics.jsonl that is shown, and for each line its name and the run directories, one for each seed.
+Arguments: the picture, the figure of metrics.jsonl that it shows, and for each line its name and run directories, one
+for each seed.
 """
 
 from __future__ import annotations

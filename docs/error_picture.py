@@ -1,9 +1,10 @@
 """Errors of navigation against steps of training, on logarithmic axes, as DD-PPO's Figure 1.
 
-    python -m docs.error_picture outputs/train/pointnav/recipe_1,outputs/train/pointnav/recipe_2    docs/images/pointnav_error.png
+    python -m docs.error_picture outputs/train/pointnav/recipe_1,outputs/train/pointnav/recipe_2
 
-A line for each word. Runs with a comma between them are lessons that follow each other: their steps add up. Points are means over the
-training episodes of tenths of a decade; one in which nothing failed has no place on a logarithmic axis.
+Each word is a line of docs/images/pointnav_error.png. Runs with a comma between them are lessons that follow each
+other: their steps add up. A point is the mean over the training episodes of a tenth of a decade. It is left out if
+nothing failed, since a logarithmic axis has no zero.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def errors(runs: list[Path], key: str) -> list[tuple[float, float]]:
         before += found[-1]["step"]
     steps, values = np.array(rows).T
     bins = np.floor(PER_DECADE * np.log10(steps))
-    points = [(float(np.exp(np.log(steps[bins == b]).mean())), float(values[bins == b].mean())) for b in np.unique(bins)]
+    points = [(float(np.exp(np.log(steps[here]).mean())), float(values[here].mean()))
+              for here in (bins == number for number in np.unique(bins))]
     return [point for point in points if point[1] > 0]
 
 
@@ -42,8 +44,8 @@ def main(trainings: list[list[Path]], file: Path = FILE) -> None:
     figure, panel = pyplot.subplots(figsize=(6.4, 3.6), dpi=110)
     for runs, style in zip(trainings, cycle(("-", "--", ":"))):
         for number, (key, label) in enumerate(SHOWN.items()):
-            first = runs is trainings[0]
-            panel.loglog(*zip(*errors(runs, key)), style, color=f"C{number}", marker=".", label=label if first else None)
+            told = label if runs is trainings[0] else None
+            panel.loglog(*zip(*errors(runs, key)), style, color=f"C{number}", marker=".", label=told)
     panel.set(xlabel="steps of training", ylabel="error, sampled actions, training homes")
     panel.grid(which="both", color="0.92")
     panel.legend(frameon=False)

@@ -1,5 +1,6 @@
-"""How far the goals of PointNav are: `python -m docs.navigation_picture [episode files of Habitat]` writes docs/images/navigation.png
-and prints a table.
+"""How far the goals of PointNav are.
+
+`python -m docs.navigation_picture [episode files of Habitat]` writes docs/images/navigation.png and prints a table.
 
 A line for each size of home and, where a file is given, as Gibson's val.json.gz, one for its episodes.
 """
@@ -51,8 +52,9 @@ def main(files: list[str]) -> None:
     for k, (panel, edges, label) in enumerate(zip(panels, (np.arange(0, 31), np.arange(1, 2.55, 0.05)),
                                                   ("metres to drive", "driving / straight line"))):
         for name, values in of.items():
-            panel.hist(np.minimum(values[k], edges[-1]), edges, weights=np.full(len(values[k]), 100 / len(values[k])), histtype="step",
-                       label=name, linewidth=1.6)
+            percent = np.full(len(values[k]), 100 / len(values[k]))
+            panel.hist(np.minimum(values[k], edges[-1]), edges, weights=percent, histtype="step", label=name,
+                       linewidth=1.6)
         panel.set_xlabel(label)
         panel.set_ylabel("% of episodes")
     panels[0].axvspan(*HABITAT_2019_M, color="0.92", label="most of Gibson's (2019)")

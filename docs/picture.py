@@ -1,12 +1,13 @@
-"""Pictures of episodes. The moving one of the README, from videos of evaluations:
+r"""Pictures of episodes. The moving one of the README, from videos of evaluations:
 
     rearrange eval skill=pick agent=pretrained episodes=4 video=4 video_speed=1 name=moving
     rearrange eval skill=open_fridge agent=pretrained episodes=4 video=4 video_speed=1 name=moving
     rearrange eval hab=tidy_house episodes=4 video=1 name=moving
-    python docs/picture.py docs/images/skills.webp outputs/eval/pick/moving outputs/eval/open_fridge/moving outputs/eval/tidy_house/moving
+    python docs/picture.py docs/images/skills.webp \
+        outputs/eval/pick/moving outputs/eval/open_fridge/moving outputs/eval/tidy_house/moving
 
-One panel for each evaluation, side by side: its successes one after another, for SECONDS. Each panel shows the scene from outside
-and, in its upper right corner, the depth image of the head camera. With one evaluation alone, the whole of its first success in SECONDS:
+Each evaluation is a panel. It shows the successes one after another, for SECONDS: the scene from outside and, in the
+upper right corner, the depth image of the head camera. One evaluation alone shows its whole first success in SECONDS:
 
     rearrange eval hab=set_table episodes=1 video=1 seed=97 name=clip
     python docs/picture.py docs/images/set_table.webp outputs/eval/set_table/clip

@@ -18,13 +18,15 @@ def picture() -> str:
     for room, floor in rooms().items():
         floors.setdefault(floor, []).append(room)
     height = len(floors) * (ROW + GAP) + GAP
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+           'font-family="sans-serif" font-size="12">',
            f'<rect width="{WIDTH}" height="{height}" fill="white"/>']
     for row, (_, names) in enumerate(sorted(floors.items(), reverse=True)):
         y, width = GAP + row * (ROW + GAP), (WIDTH - GAP * (len(names) + 1)) / len(names)
         for column, name in enumerate(names):
             x = GAP + column * (width + GAP)
-            out.append(f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{ROW}" rx="4" fill="{COLOURS[name.split("/")[0]]}"/>'
+            colour = COLOURS[name.split("/")[0]]
+            out.append(f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{ROW}" rx="4" fill="{colour}"/>'
                        f'<text x="{x + width / 2:.0f}" y="{y + 17}" text-anchor="middle">{name}</text>')
     return "\n".join([*out, "</svg>", ""])
 

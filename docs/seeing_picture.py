@@ -32,7 +32,7 @@ def sheet() -> np.ndarray:
     pictures = []
     for skill, episode in (("pick", 6), ("place", 4)):
         seen, _ = make_env(skill, observations=_ALL, **_OF_HOME).reset(options={"episode": episode})
-        pictures += [(name, shown(name, seen[name])) for name in ("rgb", "depth", "segmentation", "arm_rgb", "arm_depth")]
+        pictures += [(name, shown(name, seen[name])) for name in (_ALL[0], "depth", *_ALL[1:])]
     for name, settings in (("random_colors=0.3", {"random_colors": 0.3}), ("random_colors=1", {"random_colors": 1.0}),
                            ("random_light=1", {"random_light": 1.0}),
                            ("camera: 0.1 m, 10 deg", {"random_camera_m": 0.1, "random_camera_deg": 10.0}),
@@ -42,7 +42,8 @@ def sheet() -> np.ndarray:
     for name in ("tidy_house", "set_table"):
         seen, _ = make_scenario(name, observations=["rgb"], **_OF_HOME).reset(options={"episode": 1})
         pictures.append((f"{name}: rgb", seen["rgb"]))
-    of_nav = {"split": "val", "num_homes": 8, "depth_size": SIZE, "camera_size": SIZE, "observations": ["rgb", "segmentation"]}
+    of_nav = {"split": "val", "num_homes": 8, "depth_size": SIZE, "camera_size": SIZE,
+              "observations": ["rgb", "segmentation"]}
     seen, _ = navigation.make_env("pointnav", **of_nav).reset(options={"episode": 4})
     pictures += [(f"pointnav: {name}", shown(name, seen[name])) for name in ("rgb", "depth", "segmentation")]
     for caption, picture in pictures:

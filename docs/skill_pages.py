@@ -16,7 +16,6 @@ import argparse
 import inspect
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,10 @@ import numpy as np
 from PIL import Image
 
 HOME = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(HOME), str(HOME / "docs")]
+sys.path.insert(0, str(HOME))
 
-from picture import strip  # noqa: E402
-
+from docs.picture import strip  # noqa: E402
+from docs.written_pages import table, wrapped, write  # noqa: E402
 from eval.video import compose  # noqa: E402
 from rearrange.command_line.composition import options  # noqa: E402
 from rearrange.env.skill_env import ENV_FAILURES  # noqa: E402
@@ -39,8 +38,8 @@ from skills.experts import EXPERTS  # noqa: E402
 
 PAGES, PICTURES = HOME / "docs" / "skills", HOME / "docs" / "images" / "skills"
 SPLITS = {"val": "validation", "test": "test"}
-WIDTH = 125  # of prose
-EPISODES, LEAST_STEPS = 40, 60  # that are tried for a picture, and how long one has to be to show something
+EPISODES = 40  # tried for a picture
+LEAST_STEPS = 60  # of an episode that is worth a picture
 _LABEL = re.compile(r"(?:^|(?<=\. ))(Observation|Action|Reward|Success|Failure|Start|Sources?): ", re.MULTILINE)
 _OF_GROUP = {
     "initial_std": "standard deviation of the exploration noise when training starts: ",
@@ -50,6 +49,11 @@ _TRUNCATIONS = {
     "time_limit": "the steps of the episode are over; this truncates, it does not terminate",
     "unstable": "the physics broke down; this truncates, it does not terminate",
 }
+
+
+def pages() -> dict[Path, str]:
+    """Each page, as Markdown."""
+    return {PAGES / f"{name}.md": page(name) for name in SKILLS}
 
 
 def page(name: str) -> str:
@@ -70,7 +74,8 @@ def page(name: str) -> str:
         "## Reward", "",
         "The sum of these terms, each times its scale (`skill.reward_scales.<term>`); logged as `reward/<term>`.", "",
         *reward_table(env, config), "",
-        "## Success and failure", "", wrapped(f"**Success**: {said['Success']}"), "", wrapped(f"**Failure**: {said['Failure']}"), "",
+        "## Success and failure", "", wrapped(f"**Success**: {said['Success']}"), "",
+        wrapped(f"**Failure**: {said['Failure']}"), "",
         *failure_table(env, config), "", "Logged as `failure/<name>`, 0 or 1 per episode.", "",
         "## Settings", "", "Each is `skill.<setting>=<value>` on the command line.", "", *settings_table(config), "",
         *([wrapped(f"Source: {source}"), ""] if source else []),
@@ -81,34 +86,36 @@ def page(name: str) -> str:
 
 def policy_section(card: dict[str, Any]) -> list[str]:
     """What the policy that comes with the package is, from its card."""
-    alone = [(row["protocol"], SPLITS[row["split"]], str(row["episodes"]), _share(row["success"], row["success_interval_95"]),
+    alone = [(row["protocol"], SPLITS[row["split"]], str(row["episodes"]), _share(row, "success"),
               ", ".join(f"{100 * share:.1f} % {kind.replace('_', ' ')}" for kind, share in row["failures"].items()))
              for row in card["evaluations"]]
     if missing := [key for key in ("plans", "limits") if not card.get(key)]:
         raise SystemExit(f"the card of {card['skill']} has no {missing[0]}: see benchmarks/publish_policy.py.")
-    measured = {(row["scenario"], row["split"], row["protocol"]): row for row in card["plans"]}
-    protocols = [name for name in ("honest", "oracle", "paper") if any(row["protocol"] == name for row in card["plans"])]
+    measured = {(row["scenario"], row["split"], row["protocol"]): _share(row, "success_015") for row in card["plans"]}
+    protocols = [name for name in ("honest", "oracle", "paper") if name in {row["protocol"] for row in card["plans"]}]
     plans = [(scenario.replace("_", " ").capitalize(), SPLITS[split],
-              *(_share(row["success_015"], row["success_015_interval_95"]) if (row := measured.get((scenario, split, protocol))) else ""
-                for protocol in protocols))
+              *(measured.get((scenario, split, protocol), "") for protocol in protocols))
              for scenario, split in dict.fromkeys((row["scenario"], row["split"]) for row in card["plans"])]
-    recipe = f"by [its recipe](../../skills/recipes/{card['recipe']}.yaml)" if "recipe" in card else "by the commands in its card"
-    text = (f"Trained for {pretrained.steps(card) / 1e6:.1f} million steps, {pretrained.hours(card):.1f} hours, {recipe}; the last lesson with commit "
-            f"`{card['commit'][:7]}`. Its card, [`skills/pretrained/{card['skill']}.yaml`](../../skills/pretrained/{card['skill']}.yaml), "
-            "holds what stands here and the lessons. By itself, drawn actions, by [protocol](../evaluation.md#protocols):")
+    recipe = (f"by [its recipe](../../skills/recipes/{card['recipe']}.yaml)" if "recipe" in card
+              else "by the commands in its card")
+    millions, hours = pretrained.steps(card) / 1e6, pretrained.hours(card)
+    file = f"skills/pretrained/{card['skill']}.yaml"
+    text = (f"Trained for {millions:.1f} million steps, {hours:.1f} hours, {recipe}; the last lesson with commit "
+            f"`{card['commit'][:7]}`. Its card, [`{file}`](../../{file}), holds these figures and the lessons. By "
+            "itself, drawn actions, by [protocol](../protocols.md):")
     return [
         "## The policy that comes with the package", "", wrapped(text), "",
         *table(("protocol", "homes", "n", "success", "failures"), alone), "",
         wrapped("Whole tasks in which it takes part, within 0.15 m, by [protocol](../planner.md), n = "
                 f"{min(row['episodes'] for row in card['plans'])} each ([commands](../results.md#scenarios)):"), "",
         *table(("scenario", "homes", *(f"`planner={protocol}`" for protocol in protocols)), plans), "",
-        "Limits:", "", *(textwrap.fill(f"- {_linked(limit)}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-                         for limit in card["limits"]),
+        "Limits:", "", *(wrapped(_linked(limit), "- ") for limit in card["limits"]),
     ]
 
 
-def _share(share: float, interval: list[float]) -> str:
-    return f"{100 * share:.1f} % ({100 * interval[0]:.1f} .. {100 * interval[1]:.1f})"
+def _share(row: dict[str, Any], key: str) -> str:
+    low, high = row[f"{key}_interval_95"]
+    return f"{100 * row[key]:.1f} % ({100 * low:.1f} .. {100 * high:.1f})"
 
 
 def _linked(text: str) -> str:
@@ -121,11 +128,6 @@ def sections(text: str) -> dict[str, str]:
     pieces = _LABEL.split(text)
     found = {"first": pieces[0].partition(": ")[2], **dict(zip(pieces[1::2], pieces[2::2]))}
     return {label: _sentence(" ".join(piece.split())) for label, piece in found.items()}
-
-
-def wrapped(text: str) -> str:
-    """A paragraph in lines of readable length."""
-    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def observation_table(env) -> list[str]:
@@ -177,12 +179,6 @@ def settings_table(config: dict[str, Key]) -> list[str]:
     return table(("setting", "default", "meaning"), rows)
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Lines of a Markdown table."""
-    lines = [head, ("---",) * len(head), *rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]
-
-
 def keys_default(group: str, choice: str, name: str):
     """The value of a setting that a choice brings."""
     return options.values(group, choice)[group][name]
@@ -220,25 +216,12 @@ def _picture(name: str) -> Path:
     return PICTURES / f"{name}.png"
 
 
-def main(check: bool, pictures: list[str] | None) -> int:
-    """Write or check the pages; `pictures`: skills of which new pictures are made, empty for all, None for none."""
-    stale = []
-    for name in SKILLS:
-        if pictures is not None and name in (pictures or EXPERTS):
-            make_picture(name)
-        path, text = PAGES / f"{name}.md", page(name)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(path.relative_to(HOME))
-            if not check:
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-    for path in stale:
-        print(f"{path} {'is not what the code says; run python docs/skill_pages.py' if check else 'written'}")
-    return int(check and bool(stale))
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write the pages of the skills from their code.")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--pictures", nargs="*", choices=list(SKILLS), metavar="SKILL")
-    sys.exit(main(**vars(parser.parse_args())))
+    args = parser.parse_args()
+    for name in [] if args.pictures is None else args.pictures or EXPERTS:
+        if name in EXPERTS:
+            make_picture(name)
+    sys.exit(write(pages(), "skill_pages", args.check))

@@ -1,4 +1,4 @@
-"""What the pages contain: code blocks and tables."""
+"""What the pages contain: code blocks, tables, commands, prose."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced code blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def table(page: str, first: str) -> list[dict[str, str]]:
@@ -29,9 +34,12 @@ def table(page: str, first: str) -> list[dict[str, str]]:
 
 
 def commands(page: Path) -> list[str]:
-    """Every `rearrange ...` command of a page: lines of shell blocks, without comments, and inline code. A backslash at the end of a
-    line goes on in the next."""
-    lines = [line.split("  #")[0].strip() for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
-    inline = re.findall(r"`(rearrange (?:train|eval|reproduce|bench|report|export|scenes|serve|view|list|doctor)[^`]*)`",
-                        page.read_text(encoding="utf-8"))
-    return [line for line in dict.fromkeys([*lines, *inline]) if line.startswith("rearrange")]
+    """Every `rearrange ...` command of a page, without comments: lines of shell blocks, and inline code.
+
+    A backslash at the end of a line goes on in the next.
+    """
+    shell = "\n".join(blocks(page, "bash")).replace("\\\n", " ")
+    names = "train|eval|reproduce|bench|report|export|scenes|serve|view|list|doctor"
+    inline = re.findall(rf"`(rearrange (?:{names})[^`]*)`", page.read_text(encoding="utf-8"))
+    lines = [*(line.split("  #")[0].strip() for line in shell.splitlines()), *inline]
+    return [line for line in dict.fromkeys(lines) if line.startswith("rearrange")]

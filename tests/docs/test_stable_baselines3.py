@@ -22,12 +22,12 @@ sb3 = pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 is not 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory):
     """What the recipe leaves after 128 steps."""
-    os.environ["SB3_LOGDIR"] = str(tmp_path_factory.mktemp("sb3"))  # else it makes a folder in the system's temporary one
+    os.environ["SB3_LOGDIR"] = str(tmp_path_factory.mktemp("sb3"))  # else a folder in the system's temporary one
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     (code,) = (code for code in blocks(HOME / "docs" / "gymnasium.md", "python") if "stable_baselines3" in code)
-    for full, small in (("total_timesteps=100_000", "total_timesteps=128"), ('make("train", 8)', 'make("train", 2)'), ("n_steps=128", "n_steps=32"),
-                        ("eval_freq=2048", "eval_freq=64, n_eval_episodes=1")):
+    for full, small in (("total_timesteps=100_000", "total_timesteps=128"), ('make("train", 8)', 'make("train", 2)'),
+                        ("n_steps=128", "n_steps=32"), ("eval_freq=2048", "eval_freq=64, n_eval_episodes=1")):
         assert full in code
         code = code.replace(full, small)
     names = {"__name__": "recipe"}
@@ -49,12 +49,14 @@ def test_the_network_sees_the_depth_as_it_is(recipe):
     model, env = recipe["model"], recipe["make"]("val", 1)
     given = env.reset()
     observation, _ = model.policy.obs_to_tensor(given)
-    seen = sb3.common.preprocessing.preprocess_obs(observation, env.observation_space, model.policy.normalize_images)["depth"]
+    preprocess = sb3.common.preprocessing.preprocess_obs
+    seen = preprocess(observation, env.observation_space, model.policy.normalize_images)["depth"]
     assert seen.shape == (1, 1, 64, 64) and np.array_equal(seen.numpy(), given["depth"])
 
 
 def test_without_the_recipe_depth_is_flattened_as_the_page_says():
-    policy = sb3.PPO("MultiInputPolicy", gymnasium.make("rearrange/Pick-v0", depth_size=64, num_layouts=2), n_steps=64).policy
+    env = gymnasium.make("rearrange/Pick-v0", depth_size=64, num_layouts=2)
+    policy = sb3.PPO("MultiInputPolicy", env, n_steps=64).policy
     assert type(policy.features_extractor.extractors["depth"]).__name__ == "Flatten"
 
 

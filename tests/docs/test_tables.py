@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.docs.markdown import table
+from tests.docs.markdown import HOME, table
 
 
 def test_home_families():
@@ -29,10 +29,9 @@ def test_home_objects():
 
 def test_home_receptacle_kinds_are_all_there():
     from rearrange.home.apartments.layouts import make_layout
-    from tests.docs.markdown import HOME
 
-    text = (HOME / "docs/home.md").read_text(encoding="utf-8")
-    listed = set(re.search(r"`rearrange.home.apartments.parts.Receptacle`\): ([^.]+)\.", text)[1].replace("\n", " ").split(", "))
+    text = " ".join((HOME / "docs/home.md").read_text(encoding="utf-8").split())
+    listed = set(re.search(r"`rearrange.home.apartments.parts.Receptacle`\): ([^.]+)\.", text)[1].split(", "))
     assert listed == {r.kind for index in range(6) for r in make_layout("train", index).receptacles}
 
 
@@ -42,7 +41,7 @@ def test_evaluation_fields():
 
     job = Job("pick", {"split": "val"}, "zero", None, 1)
     figures = summary(job, [EpisodeResult(0, "pick/val/0", "val/0", False, "time_limit", 200, -2.0, {"picked": 0.0})])
-    fields = [field for row in table("evaluation.md", "field") for field in row["field"].split(", ")]
+    fields = [field for row in table("evaluation_files.md", "field") for field in row["field"].split(", ")]
     assert sorted(fields) == sorted(cut_short(figures, 2))
 
 
@@ -61,7 +60,8 @@ def test_gymnasium_ids():
     from rearrange.env.registration import environment_id
 
     named = [id for row in table("gymnasium.md", "id") for id in re.findall(r"`(.+?)`", row["id"])]
-    assert sorted(named) == sorted(environment_id(name) for group in ("skill", "hab") for name in options.choices(group))
+    names = [name for group in ("skill", "hab") for name in options.choices(group)]
+    assert sorted(named) == sorted(map(environment_id, names))
 
 
 def test_success_of_the_policies_is_the_same_in_the_readme_the_list_the_cards_and_the_results():
@@ -84,14 +84,20 @@ def test_success_of_the_policies_is_the_same_in_the_readme_the_list_the_cards_an
         name, (rule, *shares) = (first, cells[1:]) if first else (name, cells)
         listed |= {(name, rule, split): share.split("%")[0] for split, share in zip(("val", "test"), shares)}
     assert listed == cards
-    shown = {}
-    for row in table("../README.md", "skill"):
-        name = re.search(r"skills/(\w+)\.md", row["skill"])[1]
-        hab, more = "HAB's pose" if name == "navigate" else "HAB's start", row["second protocol"]
+    shown, scenarios = {}, {}
+    for row in table("../README.md", "task"):
+        name = row["task"].split("]")[0].strip("[").lower().replace(" ", "_")
+        hab, more = "HAB's pose" if name == "navigate" else "HAB's start", row["other protocol"]
         for split, word in (("val", "validation"), ("test", "test")):
-            shown[name, hab, split] = row[f"HAB's start: {word}"].partition(" %")[0]
-            shown |= {(name, more, split): row[f"its {word}"].partition(" %")[0]} if more else {}
+            first, second = (row[column].partition(" %")[0] for column in (f"HAB's start: {word}", f"its {word}"))
+            if name in SKILLS:
+                shown |= {(name, hab, split): first} | ({(name, more, split): second} if more else {})
+            else:
+                scenarios |= {(name, "honest", split): first, (name, "paper", split): second}
     assert shown == cards
+    plans = {(row["scenario"], row["protocol"], row["split"]): row for row in pretrained.card("pick")["plans"]}
+    assert scenarios == {key: f"{100 * row['success' if key[1] == 'paper' else 'success_015']:.1f}"
+                         for key, row in plans.items() if key[1] != "oracle"}
 
 
 def test_protocols_of_the_page_are_those_of_the_code():
@@ -101,8 +107,9 @@ def test_protocols_of_the_page_are_those_of_the_code():
     from rearrange.command_line.composition.parse_overrides import compose
 
     words = {"any start": ["pick", "place"], "HAB's pose": ["navigate"], "any place": ["navigate"]}
-    for row in table("evaluation.md", "called"):
-        tasks = words.get(row["called"], ["close_cabinet"] if row["of"] == "Close cabinet" else ["open_fridge", "close_fridge"])
+    for row in table("protocols.md", "called"):
+        doors = ["close_cabinet"] if row["of"] == "Close cabinet" else ["open_fridge", "close_fridge"]
+        tasks = words.get(row["called"], doors)
         for task in tasks if "`" in row["settings"] else []:
             config = compose("eval", [f"skill={task}", *row["settings"].split("`")[1].split()]).config
             assert protocol(task, OmegaConf.to_container(config.skill, resolve=True)) == row["called"]

@@ -1,4 +1,4 @@
-"""The example of docs/planner.md, word for word: a scenario of one's own, its plan, and a mistake in it."""
+"""The example of docs/own_scenario.md, word for word: a scenario of one's own, its plan, and a mistake in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from planner.scenarios import load_scenario
 from rearrange.home.errors import UserError
 from tests.planner.puppet import AWAY_RAD, REST_RAD, Puppet, executor, run_episode, scenario_env
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "planner.md").read_text()
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text() for name in ("own_scenario.md", "planner.md", "planner_rules.md"))
 
 
 def block(language: str, containing: str) -> str:
@@ -36,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 def printed(code: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(code, "docs/planner.md", "exec"), {})  # noqa: S102
+        exec(compile(code, "docs/own_scenario.md", "exec"), {})  # noqa: S102
     return out.getvalue()
 
 

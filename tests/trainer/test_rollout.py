@@ -1,4 +1,4 @@
-"""The memory of a rollout: the worked example of docs/engine.md, and which experience is overwritten first."""
+"""The memory of a rollout: the worked example of docs/engine_updates.md, and which experience is overwritten first."""
 
 import numpy as np
 import pytest
