@@ -1,8 +1,9 @@
-"""Training on EnvPool's environments, which step N at once in C++: the engine beside Stable-Baselines3's PPO and Sample Factory 2.
+"""Training on EnvPool's environments, which step N at once in C++: the engine beside Stable-Baselines3's PPO and Sample
+Factory 2.
 
-All have the same environments, network (two layers of 64 for the policy, two for the value), N, T, epochs and mini-batches, and normalise
-observations and returns. Each run is a process of its own, one after another, in each repeat all of them once; what is measured begins
-with the end of the first update.
+All have the same environments, network (two layers of 64 for the policy, two for the value), N, T, epochs and
+mini-batches, and normalise observations and returns. Each run is a process of its own, one after another, in each
+repeat all of them once; what is measured begins with the end of the first update.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from rearrange.home.errors import UserError
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
 
-NAMES = {"ours": "rearrange", "asynchronous": "rearrange, asynchronous", "sb3": "SB3 PPO", "sample_factory": "Sample Factory 2"}
-NEEDS = {"ours": ("envpool",), "asynchronous": ("envpool",), "sb3": ("envpool", "stable_baselines3")}  # trainer -> its packages
+NAMES = {"ours": "rearrange", "asynchronous": "rearrange, asynchronous", "sb3": "SB3 PPO", "sample_factory": "Sample "
+         "Factory 2"}
+# trainer -> its packages
+NEEDS = {"ours": ("envpool",), "asynchronous": ("envpool",), "sb3": ("envpool", "stable_baselines3")}
 
 
 def check(settings: dict[str, Any]) -> None:
@@ -35,12 +38,15 @@ def check(settings: dict[str, Any]) -> None:
         raise UserError(f"num_envs={settings['num_envs']} is no batch; give at least 2.")
     rollout = settings["num_envs"] * settings["rollout_steps"]
     if rollout % settings["mini_batches"]:
-        raise UserError(f"mini_batches={settings['mini_batches']} does not divide the {rollout} steps of a rollout, num_envs x rollout_steps.")
+        raise UserError(f"mini_batches={settings['mini_batches']} does not divide the {rollout} steps of a "
+                        "rollout, num_envs x rollout_steps.")
     if (peer := settings["sample_factory"]) is not None:
-        done = subprocess.run([peer, "-c", "import sample_factory, envpool"], capture_output=True) if Path(peer).is_file() else None
+        done = subprocess.run([peer, "-c", "import sample_factory, envpool"],
+                              capture_output=True) if Path(peer).is_file() else None
         if done is None or done.returncode:
-            raise UserError(f"sample_factory={peer} is no Python interpreter with sample-factory and envpool: install them there with "
-                            "pip install sample-factory envpool 'numpy<2' (docs/benchmarks.md).")
+            raise UserError(f"sample_factory={peer} is no Python interpreter with sample-factory and envpool: "
+                            "install them there with pip install sample-factory envpool 'numpy<2' "
+                            "(docs/benchmarks.md).")
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
@@ -56,7 +62,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     for line in table(runs):
         run.say(line)
     run.say(f"runs: {file}")
-    figures = {f"{task}/{trainer}/steps_per_s": sum(values) / len(values) for (task, trainer), values in _speeds(runs).items()}
+    figures = {f"{task}/{trainer}/steps_per_s": sum(values) / len(values)
+               for (task, trainer), values in _speeds(runs).items()}
     (run.path / "bench.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return figures
 
@@ -70,18 +77,23 @@ def jobs(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def table(runs: list[dict[str, Any]]) -> list[str]:
-    """Steps/s with their interval and processor time per step, as Markdown; ratios to the first trainer within each repeat."""
+    """Steps/s with their interval and processor time per step, as Markdown; ratios to the first trainer within each
+    repeat.
+    """
     from eval.intervals import bootstrap
 
-    lines = ["| task | trainer | steps/s | times the first | us of processor per step | n |", "|---|---|---|---|---|---|"]
+    lines = ["| task | trainer | steps/s | times the first | us of processor per step | n |",
+             "|---|---|---|---|---|---|"]
     speeds = _speeds(runs)
     for (task, trainer), values in speeds.items():
         first = next(speeds[key] for key in speeds if key[0] == task)
         ratios = [value / other for value, other in zip(values, first)]
         (low, high), (least, most) = bootstrap(values), bootstrap(ratios)
-        cost = [1e6 * each["cpu_s"] / each["steps"] for each in runs if (each["task"], each["trainer"]) == (task, trainer)]
-        lines.append(f"| {task} | {NAMES[trainer]} | {sum(values) / len(values):,.0f} ({low:,.0f} .. {high:,.0f}) | "
-                     f"{sum(ratios) / len(ratios):.2f} ({least:.2f} .. {most:.2f}) | {sum(cost) / len(cost):.1f} | {len(values)} |")
+        cost = [1e6 * each["cpu_s"] / each["steps"] for each in runs
+                if (each["task"], each["trainer"]) == (task, trainer)]
+        lines.append(f"| {task} | {NAMES[trainer]} | {sum(values) / len(values):,.0f} ({low:,.0f} .. {high:,.0f}) "
+                     f"| {sum(ratios) / len(ratios):.2f} ({least:.2f} .. {most:.2f}) | {sum(cost) / len(cost):.1f} "
+                     f"| {len(values)} |")
     return lines
 
 

@@ -1,4 +1,6 @@
-"""When a measured run is over, and what it took. Sample Factory's interpreter reads this file too: it imports nothing of ours."""
+"""When a measured run is over, and what it took. Sample Factory's interpreter reads this file too: it imports nothing
+of ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One run of the engine or of Stable-Baselines3 on an EnvPool task: `python -m benchmarks.batched_run '{"task": ...}'`."""
+"""One run of the engine or of Stable-Baselines3 on an EnvPool task: `python -m benchmarks.batched_run '{"task":
+...}'`.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,17 @@ def ours(job: dict[str, Any], clock: Clock, batch_size: int | None = None) -> No
     from trainer import CollectConfig, PPOConfig, TrainConfig, train
 
     def make_env() -> Any:
-        return envpool.make_gymnasium(job["task"], num_envs=job["num_envs"], seed=job["seed"], batch_size=batch_size or job["num_envs"])
+        return envpool.make_gymnasium(job["task"], num_envs=job["num_envs"], seed=job["seed"],
+                                      batch_size=batch_size or job["num_envs"])
 
     class Watch:
         def at_log(self, state: TrainState) -> str | None:
             return "measured" if clock.tick(state.step) else None
 
-    train(make_env, TrainConfig(
-        steps=10**12, seed=job["seed"], log_every_s=1e-9, torch_threads=1, device="cpu",
-        ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"]),
-        collect=CollectConfig(num_workers=0, num_envs=job["num_envs"], rollout_steps=job["rollout_steps"])), callbacks=(Watch(),))
+    train(make_env, TrainConfig(steps=10**12, seed=job["seed"], log_every_s=1e-9, torch_threads=1, device="cpu",
+                                ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"]),
+                                collect=CollectConfig(num_workers=0, num_envs=job["num_envs"],
+                                                      rollout_steps=job["rollout_steps"])), callbacks=(Watch(),))
 
 
 def asynchronous(job: dict[str, Any], clock: Clock) -> None:
@@ -65,7 +68,8 @@ def sb3(job: dict[str, Any], clock: Clock) -> None:
             told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
             if over.any():  # SB3 expects the first observation of the next episode
                 for i in np.flatnonzero(over):
-                    told[i] = {"terminal_observation": seen[i].copy(), "TimeLimit.truncated": bool(truncated[i] and not terminated[i])}
+                    told[i] = {"terminal_observation": seen[i].copy(),
+                               "TimeLimit.truncated": bool(truncated[i] and not terminated[i])}
                 seen[over] = self.pool.reset(np.flatnonzero(over).astype(np.int32))[0]
             return seen, reward, over, told
 
@@ -95,8 +99,9 @@ def sb3(job: dict[str, Any], clock: Clock) -> None:
             return self.going
 
     rollout = job["num_envs"] * job["rollout_steps"]
-    PPO("MlpPolicy", VecNormalize(VecMonitor(Pool())), n_steps=job["rollout_steps"], batch_size=rollout // job["mini_batches"],
-        n_epochs=job["epochs"], seed=job["seed"], device="cpu").learn(10**9, callback=Watch())
+    PPO("MlpPolicy", VecNormalize(VecMonitor(Pool())), n_steps=job["rollout_steps"],
+        batch_size=rollout // job["mini_batches"], n_epochs=job["epochs"], seed=job["seed"],
+        device="cpu").learn(10**9, callback=Watch())
 
 
 def main(job: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""One run of Sample Factory 2 (Petrenko et al. 2020) on an EnvPool task, in its own interpreter (it needs numpy < 2, gymnasium < 1):
+"""One run of Sample Factory 2 (Petrenko et al. 2020) on an EnvPool task, in its own interpreter (it needs numpy < 2,
+gymnasium < 1):
 
     python benchmarks/batched_sample_factory.py '{"task": ...}'
 
-One process with batched sampling, as its own EnvPool examples are set up; network, N, T, epochs and mini-batches are the job's.
+One process with batched sampling, as its own EnvPool examples are set up; network, N, T, epochs and mini-batches are
+the job's.
 """
 
 from __future__ import annotations
@@ -27,12 +29,15 @@ from sample_factory.train import make_runner
 
 
 class Pool(gymnasium.Env):
-    """EnvPool's environments with what Sample Factory asks of a batch: they begin anew in the step that ends an episode."""
+    """EnvPool's environments with what Sample Factory asks of a batch: they begin anew in the step that ends an
+    episode.
+    """
 
     is_multiagent = True
 
     def __init__(self, job):
-        self.pool, self.num_agents = envpool.make_gymnasium(job["task"], num_envs=job["num_envs"], seed=job["seed"]), job["num_envs"]
+        self.pool, self.num_agents = envpool.make_gymnasium(job["task"], num_envs=job["num_envs"],
+                                                            seed=job["seed"]), job["num_envs"]
         self.observation_space, self.action_space = self.pool.observation_space, self.pool.action_space
 
     def reset(self, **kwargs):
@@ -61,15 +66,16 @@ class Watch(AlgoObserver):
 def main(job):
     register_env("pool", functools.partial(make_pool, job))
     with tempfile.TemporaryDirectory() as folder:
-        settings = {
-            "env": "pool", "experiment": "run", "train_dir": folder, "device": "cpu", "seed": job["seed"], "algo": "APPO",
-            "batched_sampling": True, "serial_mode": True, "async_rl": False, "num_workers": 1, "num_envs_per_worker": 1,
-            "worker_num_splits": 1, "use_rnn": False, "recurrence": 1, "rollout": job["rollout_steps"],
-            "batch_size": job["num_envs"] * job["rollout_steps"] // job["mini_batches"], "num_batches_per_epoch": job["mini_batches"],
-            "num_epochs": job["epochs"], "actor_critic_share_weights": False, "nonlinearity": "tanh", "adaptive_stddev": False,
-            "normalize_input": True, "normalize_returns": True, "shuffle_minibatches": True, "save_every_sec": 10**6,
-            "save_best_every_sec": 10**6, "experiment_summaries_interval": 10**6, "train_for_env_steps": 10**12,
-        }
+        settings = {"env": "pool", "experiment": "run", "train_dir": folder, "device": "cpu", "seed": job["seed"],
+                    "algo": "APPO", "batched_sampling": True, "serial_mode": True, "async_rl": False, "num_workers": 1,
+                    "num_envs_per_worker": 1, "worker_num_splits": 1, "use_rnn": False, "recurrence": 1,
+                    "rollout": job["rollout_steps"],
+                    "batch_size": job["num_envs"] * job["rollout_steps"] // job["mini_batches"],
+                    "num_batches_per_epoch": job["mini_batches"], "num_epochs": job["epochs"],
+                    "actor_critic_share_weights": False, "nonlinearity": "tanh", "adaptive_stddev": False,
+                    "normalize_input": True, "normalize_returns": True, "shuffle_minibatches": True,
+                    "save_every_sec": 10**6, "save_best_every_sec": 10**6, "experiment_summaries_interval": 10**6,
+                    "train_for_env_steps": 10**12}
         words = [f"--{key}={value}" for key, value in settings.items()] + ["--encoder_mlp_layers", "64", "64"]
         parser, _ = parse_sf_args(words)
         cfg, runner = make_runner(parse_full_cfg(parser, words))

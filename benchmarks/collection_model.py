@@ -1,8 +1,8 @@
 """A model of how long collection takes: N environments on each of W ranks, no processes, no network, no real time.
 
-Every step of an environment takes the time that the seeded cost model draws for it, plus a fixed latency for inference; what
-is modelled is who waits for whom. It calibrates the workload against Table 1 of the VER paper, and shows what the rules for
-ending a rollout early (preemption) do on more ranks than this machine can run.
+Every step of an environment takes the time that the seeded cost model draws for it, plus a fixed latency for inference;
+what is modelled is who waits for whom. It calibrates the workload against Table 1 of the VER paper, and shows what the
+rules for ending a rollout early (preemption) do on more ranks than this machine can run.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Workload:
         return self.envs * self.rollout_steps
 
     def step_times(self, seed: int, rollouts: int) -> np.ndarray:
-        """(ranks, envs, LONGEST x T x rollouts) seconds from one answer of an environment to its next, with the reset before
-        an episode."""
+        """(ranks, envs, LONGEST x T x rollouts) seconds from one answer of an environment to its next, with the reset
+        before an episode."""
         count = LONGEST * self.rollout_steps * rollouts
         environments = self.ranks * self.envs
         episodes = -(-count // self.cost.episode_steps)
@@ -61,9 +61,9 @@ Rule = Callable[[Workload, np.ndarray, np.ndarray], Ends]
 
 
 def variable(work: Workload, rule: Rule, times: np.ndarray, warm_up: int = 2) -> tuple[float, float]:
-    """VER on all ranks under a rule that ends rollouts, for as many rollouts as `times` (ranks, N, count) is sure to last:
-    steps/s of all ranks together with learning, and the mean share of T x N that a rank collects. The first `warm_up`
-    rollouts do not count."""
+    """VER on all ranks under a rule that ends rollouts, for as many rollouts as `times` (ranks, N, count) is sure to
+    last: steps/s of all ranks together with learning, and the mean share of T x N that a rank collects. The first
+    `warm_up` rollouts do not count."""
     longest = LONGEST * work.rollout_steps
     rollouts = times.shape[-1] // longest - warm_up
     position = np.zeros((work.ranks, work.envs), int)
@@ -105,15 +105,17 @@ def no_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> End
 
 def ddppo_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray, fraction: float = 0.6,
                      least: float = 0.25) -> Ends:
-    """Once a fraction of ranks is full the others stop, but not before a quarter of their steps (Wijmans et al. 2020)."""
+    """Once a fraction of ranks is full the others stop, but not before a quarter of their steps (Wijmans et al.
+    2020).
+    """
     full = np.sort(full_at(work, done_s))
     stop = np.maximum(full[int(np.ceil(fraction * work.ranks)) - 1], full_at(work, done_s, least))
     return Ends(float(stop.max()), counted(work, done_s, stop))
 
 
 def ver_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> Ends:
-    """VER's rule, by the engine's own decision: all stop when they have collected the S steps that were planned from the mean
-    step times of the rollout before."""
+    """VER's rule, by the engine's own decision: all stop when they have collected the S steps that were planned from
+    the mean step times of the rollout before."""
     from trainer.ranks.preemption import optimal_plan
 
     moments = _moments(work, done_s)
@@ -122,7 +124,9 @@ def ver_preemption(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> En
 
 
 def best_in_hindsight(work: Workload, done_s: np.ndarray, mean_s: np.ndarray) -> Ends:
-    """The S that maximises S / (Time(S) + L) with the times that this rollout really took: what VER's rule tries to foresee."""
+    """The S that maximises S / (Time(S) + L) with the times that this rollout really took: what VER's rule tries to
+    foresee.
+    """
     moments = _moments(work, done_s)
     stop = moments[np.argmax(np.arange(1, len(moments) + 1) / (moments + work.learn_s))]
     return Ends(float(stop), counted(work, done_s, stop))
@@ -133,4 +137,5 @@ def _moments(work: Workload, done_s: np.ndarray) -> np.ndarray:
     return np.sort(np.sort(done_s.reshape(work.ranks, -1), axis=1)[:, : work.steps].ravel())
 
 
-RULES: dict[str, Rule] = {"none": no_preemption, "ddppo": ddppo_preemption, "ver": ver_preemption, "best": best_in_hindsight}
+RULES: dict[str, Rule] = {"none": no_preemption, "ddppo": ddppo_preemption, "ver": ver_preemption,
+                          "best": best_in_hindsight}

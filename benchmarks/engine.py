@@ -1,8 +1,8 @@
 """`python -m benchmarks.engine`: DD-PPO, NoVER, VER, HTS, VER with overlap and Sample Factory 2, side by side.
 
-Every system trains on the same environments with the same network, numbers of environments and processes, in runs of its
-own process, one at a time: in each repeat all systems once, in random order, and once the environments alone. What each
-reached is counted in the traces that the environments keep (`benchmarks/step_trace.py`), and compared to bounds
+Every system trains on the same environments with the same network, numbers of environments and processes, in runs of
+its own process, one at a time: in each repeat all systems once, in random order, and once the environments alone. What
+each reached is counted in the traces that the environments keep (`benchmarks/step_trace.py`), and compared to bounds
 (`benchmarks/engine_bounds.py`) of the same repeat.
 """
 
@@ -40,15 +40,16 @@ START_UP_S = 900.0  # a run may take so long beyond what it measures: a loaded m
 def check(settings: dict[str, Any]) -> None:
     """Refuse settings that cannot work, before anything is written."""
     if settings["num_envs"] * settings["rollout_steps"] < settings["mini_batches"]:
-        raise UserError(f"mini_batches={settings['mini_batches']} exceeds the steps of a rollout, num_envs x rollout_steps = "
-                        f"{settings['num_envs'] * settings['rollout_steps']}.")
+        raise UserError(f"mini_batches={settings['mini_batches']} exceeds the steps of a rollout, num_envs x "
+                        f"rollout_steps = {settings['num_envs'] * settings['rollout_steps']}.")
     network = network_of(settings)
     if settings["env"] != "synthetic" and network == "linear":
         raise UserError(f"network=linear is for env=synthetic only; with env={settings['env']} use light or blind.")
     if settings["env"] == "synthetic" and network == "blind":
         raise UserError("network=blind is for homes only; with env=synthetic use linear or light.")
     if not systems_of(settings):
-        raise UserError("no system is left to measure: set at least one of ddppo, nover, ver, hts, ver_overlap to true.")
+        raise UserError("no system is left to measure: set at least one of ddppo, nover, ver, hts, ver_overlap to "
+                        "true.")
     workers, envs = settings["num_workers"], settings["num_envs"]
     if workers and workers > envs:
         raise UserError(f"num_workers={workers} exceeds num_envs={envs}.")
@@ -58,7 +59,8 @@ def check(settings: dict[str, Any]) -> None:
     if peer is None:
         return
     if not Path(peer).is_file():
-        raise UserError(f"{PEER}={peer} is not a file; it must be the Python interpreter of an environment with sample-factory.")
+        raise UserError(f"{PEER}={peer} is not a file; it must be the Python interpreter of an environment with "
+                        "sample-factory.")
     if workers_of(settings) and envs % workers_of(settings):
         raise UserError(f"num_envs={envs} must be a multiple of the {workers_of(settings)} processes with {PEER}.")
     if problem := _problem(peer, "import sample_factory"):
@@ -67,7 +69,8 @@ def check(settings: dict[str, Any]) -> None:
     if settings["env"] == "synthetic":
         return
     # A worker of Sample Factory that cannot make its environment leaves the others waiting for ever.
-    home = f"import sys; sys.path.append({str(ROOT)!r}); from eval.task_from_settings import make_env; make_env({settings['env']!r}, depth_size=0)"
+    home = (f"import sys; sys.path.append({str(ROOT)!r}); from eval.task_from_settings import make_env; "
+            f"make_env({settings['env']!r}, depth_size=0)")
     if problem := _problem(peer, home):
         raise UserError(f"{PEER}={peer} cannot make env={settings['env']} ({problem}): install what it lacks there, "
                         "mujoco and numba as here (docs/benchmarks.md).")
@@ -92,9 +95,11 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
         results = {}
         for system in order:
             run.say(f"repeat {repeat + 1} of {settings['repeats']}: {system}")
-            results[system] = run_job(make_job(settings, system, repeat), run.path / "jobs" / f"{repeat}_{system}", settings)
+            results[system] = run_job(make_job(settings, system, repeat), run.path / "jobs" / f"{repeat}_{system}",
+                                      settings)
         repeats.append(results)
-        result = summarise(settings, systems, repeats)  # after every repeat: who stops a long run keeps what was measured
+        # after every repeat: who stops a long run keeps what was measured
+        result = summarise(settings, systems, repeats)
         (run.path / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         draw(result, run.path / "bench.png")
     for line in table(result):
@@ -109,7 +114,9 @@ def systems_of(settings: dict[str, Any]) -> list[str]:
 
 
 def network_of(settings: dict[str, Any]) -> str:
-    """The network, where the settings leave it open: the cheapest for synthetic environments, CNN and LSTM for homes."""
+    """The network, where the settings leave it open: the cheapest for synthetic environments, CNN and LSTM for
+    homes.
+    """
     return settings["network"] or ("linear" if settings["env"] == "synthetic" else "light")
 
 
@@ -121,8 +128,8 @@ def workers_of(settings: dict[str, Any]) -> int:
 
 
 def inference_workers_of(settings: dict[str, Any]) -> int:
-    """Inference workers of the systems that can have several: two as in the public implementation of VER where inference waits
-    for a device, one where it needs a core."""
+    """Inference workers of the systems that can have several: two as in the public implementation of VER where
+    inference waits for a device, one where it needs a core."""
     waits = network_of(settings) == "linear" and settings["pretend"] != "none"
     return settings["inference_workers"] or (min(2, settings["num_envs"]) if waits else 1)
 
@@ -155,15 +162,16 @@ def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     result["latency_s"] = {int(b): seconds for b, seconds in result["latency_s"].items()}
     result |= {"cores_busy": (cpu_seconds() - busy) / (time.monotonic() - start), "load": os.getloadavg()[0]}
-    result["measured"] = measure(read_traces(folder / "traces"), result, 1 if job["system"] == "unhindered" else
-                                 job["warm_up_updates"], job["system"] in (*OVERLAPPING, "unhindered"), result["latency_s"])
+    result["measured"] = measure(read_traces(folder / "traces"), result,
+                                 1 if job["system"] == "unhindered" else job["warm_up_updates"],
+                                 job["system"] in (*OVERLAPPING, "unhindered"), result["latency_s"])
     shutil.rmtree(folder / "traces")
     return result
 
 
 def run_process(words: list[str], log: Path, timeout_s: float, python: str | None = None) -> None:
-    """Run Python with these words, by default this one. It has its own process group, so that none of its children outlives
-    it. Raises RuntimeError with the end of its output if it fails."""
+    """Run Python with these words, by default this one. It has its own process group, so that none of its children
+    outlives it. Raises RuntimeError with the end of its output if it fails."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if python is None:  # another interpreter is not to see our packages
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -171,8 +179,8 @@ def run_process(words: list[str], log: Path, timeout_s: float, python: str | Non
         environment.pop("PYTHONPATH", None)
     command = [python, *words] if python else [sys.executable, "-P", *words]
     with log.open("w", encoding="utf-8") as out:
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                   start_new_session=True)
+        process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             status = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -214,7 +222,9 @@ def summarise(settings: dict[str, Any], systems: list[str], repeats: list[dict[s
 
 
 def figures_of(settings: dict[str, Any], systems: list[str], results: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """One repeat: figures per system. Ratios and bounds use runs of this repeat only, which met the same draw of times."""
+    """One repeat: figures per system. Ratios and bounds use runs of this repeat only, which met the same draw of
+    times.
+    """
     measured: dict[str, Measured] = {name: result["measured"] for name, result in results.items()}
     no_wait = measured["unhindered"].trace_bound
     alone = [m.learn_s for name, m in measured.items() if name in MODES and name not in OVERLAPPING]
@@ -224,17 +234,17 @@ def figures_of(settings: dict[str, Any], systems: list[str], results: dict[str, 
     for name in systems:
         m, result = measured[name], results[name]
         bound = system_bound(no_wait, rollout, learn_s, name in OVERLAPPING)
-        row = {
-            "steps_per_s": m.steps_per_s, "fastest_steps_per_s": m.fastest_steps_per_s,
-            "collection_steps_per_s": m.collection_steps_per_s, "no_wait_bound": no_wait, "trace_bound": m.trace_bound,
-            "latency_bound": m.latency_bound, "system_bound": bound, "inference_bound": inference_bound(result["latency_s"]),
-            "of_no_wait": m.collection_steps_per_s / no_wait, "of_trace": m.of_trace, "of_latency": m.of_latency,
-            "of_system": m.steps_per_s / bound, "learn_s": m.learn_s, "batch": m.batch, "wait_share": m.wait_share,
-            "stale": m.stale, "reward": m.reward, "lag": float(np.mean([u.get("lag", np.nan) for u in result["updates"]])),
-            "updates": m.updates, "seconds": m.seconds, "steps": m.steps, "steps_told": m.steps_told,
-            "parameters": result["parameters"], "peak_mib": result["peak_mib"], "processes": result["processes"],
-            "cores_busy": result["cores_busy"], "load": result["load"],
-        }
+        row = {"steps_per_s": m.steps_per_s, "fastest_steps_per_s": m.fastest_steps_per_s,
+               "collection_steps_per_s": m.collection_steps_per_s, "no_wait_bound": no_wait,
+               "trace_bound": m.trace_bound, "latency_bound": m.latency_bound, "system_bound": bound,
+               "inference_bound": inference_bound(result["latency_s"]),
+               "of_no_wait": m.collection_steps_per_s / no_wait, "of_trace": m.of_trace, "of_latency": m.of_latency,
+               "of_system": m.steps_per_s / bound, "learn_s": m.learn_s, "batch": m.batch, "wait_share": m.wait_share,
+               "stale": m.stale, "reward": m.reward,
+               "lag": float(np.mean([u.get("lag", np.nan) for u in result["updates"]])), "updates": m.updates,
+               "seconds": m.seconds, "steps": m.steps, "steps_told": m.steps_told, "parameters": result["parameters"],
+               "peak_mib": result["peak_mib"], "processes": result["processes"], "cores_busy": result["cores_busy"],
+               "load": result["load"]}
         for base in ("ddppo", "nover", PEER):
             if base in systems:
                 row[f"times_{base}"] = m.steps_per_s / measured[base].steps_per_s

@@ -2,12 +2,16 @@
 
 All rates are environment steps per second, counted in the traces. Upper bounds, from loose to tight:
 
-    no-wait     environments step without ever waiting for an action. `trace`: the sum over environments of steps / time spent
-                in the environment, from this very run, so the luck of the draw cancels; `unhindered`: measured, the same
+    no-wait     environments step without ever waiting for an action. `trace`: the sum over environments of steps / time
+    spent
+                in the environment, from this very run, so the luck of the draw cancels; `unhindered`: measured, the
+                same
                 environments in the same number of processes without a policy.
-    latency     as no-wait, but every step also waits for one inference of the run's mean batch: the sum over environments of
+    latency     as no-wait, but every step also waits for one inference of the run's mean batch: the sum over
+    environments of
                 1 / (mean time of a step and its share of resets + latency).
-    system      learning counted in: S / (S / no-wait + L) where collection and learning alternate, min(no-wait, S / L) where
+    system      learning counted in: S / (S / no-wait + L) where collection and learning alternate, min(no-wait, S / L)
+    where
                 they overlap, with S steps per rollout and L seconds of learning per rollout when nothing else runs.
 """
 
@@ -55,7 +59,9 @@ class Measured:
 
 def measure(traces: list[Trace], result: dict[str, Any], warm_up: int, overlapping: bool,
             latency_s: dict[int, float] | None = None) -> Measured:
-    """From the traces and the result of a run (`benchmarks.engine_job`). `latency_s`: batch size -> seconds of inference."""
+    """From the traces and the result of a run (`benchmarks.engine_job`). `latency_s`: batch size -> seconds of
+    inference.
+    """
     updates = result["updates"]
     ends = [u["end_s"] for u in updates[warm_up - 1:]]
     inside = cut(traces, ends[0], ends[-1])
@@ -64,14 +70,14 @@ def measure(traces: list[Trace], result: dict[str, Any], warm_up: int, overlappi
     per_update = [sum(t.steps for t in cut(traces, a, b)) / (b - a) for a, b in zip(ends, ends[1:])]
     collect_s = seconds if overlapping else total(counted, "collect_s")
     batch = mean(counted, "batch")
-    return Measured(
-        steps_per_s=steps / seconds, fastest_steps_per_s=max(per_update), collection_steps_per_s=steps / collect_s,
-        trace_bound=trace_bound(inside), latency_bound=latency_bound(inside, at_batch(latency_s or {}, batch)),
-        learn_s=mean(counted, "learn_s"), batch=batch, wait_share=total(counted, "wait_s") / total(counted, "collect_s"),
-        stale=mean(counted, "stale"), reward=float(np.mean(np.concatenate([t.reward[~t.is_reset] for t in inside]))),
-        steps=steps, steps_told=int(updates[-1].get("steps", 0) - updates[warm_up - 1].get("steps", 0)), seconds=seconds,
-        updates=len(counted),
-    )
+    return Measured(steps_per_s=steps / seconds, fastest_steps_per_s=max(per_update),
+                    collection_steps_per_s=steps / collect_s, trace_bound=trace_bound(inside),
+                    latency_bound=latency_bound(inside, at_batch(latency_s or {}, batch)),
+                    learn_s=mean(counted, "learn_s"), batch=batch,
+                    wait_share=total(counted, "wait_s") / total(counted, "collect_s"), stale=mean(counted, "stale"),
+                    reward=float(np.mean(np.concatenate([t.reward[~t.is_reset] for t in inside]))), steps=steps,
+                    steps_told=int(updates[-1].get("steps", 0) - updates[warm_up - 1].get("steps", 0)), seconds=seconds,
+                    updates=len(counted))
 
 
 def trace_bound(traces: list[Trace]) -> float:

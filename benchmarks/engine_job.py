@@ -1,8 +1,8 @@
 """One measured run of the engine benchmark: `python -m benchmarks.engine_job <job.json>`, in a process of its own.
 
 A job says which system trains on what for how long. Our modes and the run without any policy are here;
-`benchmarks/engine_sample_factory.py` takes the same jobs. Each writes a result (`RESULT` says what is in it) beside the traces
-of its environments.
+`benchmarks/engine_sample_factory.py` takes the same jobs. Each writes a result (`RESULT` says what is in it) beside the
+traces of its environments.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def make_env(job: dict[str, Any]) -> Traced:
 
 
 def of_rank(job: dict[str, Any]) -> dict[str, Any]:
-    """The job of this process where several ranks run one: times and traces of its own; `slow_ranks`: how many times as long steps take
-    on some."""
+    """The job of this process where several ranks run one: times and traces of its own; `slow_ranks`: how many times as
+    long steps take on some."""
     if "RANK" not in os.environ:
         return job
     rank = int(os.environ["RANK"])
@@ -62,12 +62,15 @@ def _build(job: dict[str, Any], number: int) -> Any:
     from eval.task_from_settings import SEEING, group_of
     from eval.task_from_settings import make_env as make_home
 
-    sim = job["sim"] if group_of(job["env"]) == "skill" else {key: value for key, value in job["sim"].items() if key in SEEING}
+    sim = job["sim"] if group_of(job["env"]) == "skill" else {key: value for key, value in job["sim"].items()
+                                                              if key in SEEING}
     return make_home(job["env"], depth_size=job["image_size"], **sim)
 
 
 class Clock:
-    """Told of every update, says when to end the run: the first `warm_up` updates do not count, then `seconds` and at least two more."""
+    """Told of every update, says when to end the run: the first `warm_up` updates do not count, then `seconds` and at
+    least two more.
+    """
 
     def __init__(self, job: dict[str, Any]):
         self.warm_up, self.seconds = job["warm_up_updates"], job["seconds"]
@@ -88,17 +91,18 @@ def run_engine(job: dict[str, Any]) -> dict[str, Any]:
     encoder, embedding, body, layers, hidden = NETWORKS[job["network"]]
     updates = job.get("updates")  # given: a fixed number of steps, as all ranks have to end together
     rollout = job["num_envs"] * job["rollout_steps"] * int(os.environ.get("WORLD_SIZE", 1))
-    config = TrainConfig(
-        steps=updates * rollout if updates else 10**12, seed=job["seed"], log_every_s=1e-9,
-        torch_threads=job["torch_threads"], device="cpu",
-        policy=PolicyConfig(encoder=encoder, embedding_size=embedding or 1, body_size=body, body_layers=layers, skip=False,
-                            lstm_layers=1 if hidden else 0, hidden_size=hidden or 1, log_std_init=-0.5, **BEFORE_0_2),
-        ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"], learning_rate=job["learning_rate"],
-                      schedule="constant", reward_scale=1.0),
-        collect=CollectConfig(num_envs=job["num_envs"], num_workers=job["num_workers"], rollout_steps=job["rollout_steps"],
-                              inference_workers=1 if job["system"] == "ddppo" else job["inference_workers"],
-                              **({"preemption": job["preemption"]} if "preemption" in job else {}), **MODES[job["system"]]),
-    )
+    config = TrainConfig(steps=updates * rollout if updates else 10**12, seed=job["seed"], log_every_s=1e-9,
+                         torch_threads=job["torch_threads"], device="cpu",
+                         policy=PolicyConfig(encoder=encoder, embedding_size=embedding or 1, body_size=body,
+                                             body_layers=layers, skip=False, lstm_layers=1 if hidden else 0,
+                                             hidden_size=hidden or 1, log_std_init=-0.5, **BEFORE_0_2),
+                         ppo=PPOConfig(epochs=job["epochs"], mini_batches=job["mini_batches"],
+                                       learning_rate=job["learning_rate"], schedule="constant", reward_scale=1.0),
+                         collect=CollectConfig(num_envs=job["num_envs"], num_workers=job["num_workers"],
+                                               rollout_steps=job["rollout_steps"], inference_workers=1
+                                               if job["system"] == "ddppo" else job["inference_workers"],
+                                               **({"preemption": job["preemption"]} if "preemption" in job else {}),
+                                               **MODES[job["system"]]))
     watch, make_policy = Watch(job), policy_factory(job)
     train(functools.partial(make_env, of_rank(job)), config, callbacks=(watch,), make_policy=make_policy)
     policy, latency = measure_latency(job, config, make_policy)
@@ -119,8 +123,9 @@ class Watch:
         parts = {f"{k.removeprefix('time/').removesuffix('_share')}_s": v * seconds
                  for k, v in metrics.items() if k.startswith("time/")}
         self.processes = max(self.processes, count_processes())
-        over = self.clock.tick(steps=state.step, seconds=seconds, wall_s=metrics["wall_s"], batch=metrics["collect/mean_batch"],
-                               stale=metrics.get("learn/stale_fraction", 0.0), **parts)
+        over = self.clock.tick(steps=state.step, seconds=seconds, wall_s=metrics["wall_s"],
+                               batch=metrics["collect/mean_batch"], stale=metrics.get("learn/stale_fraction", 0.0),
+                               **parts)
         return "measured" if over else None
 
 
@@ -163,8 +168,8 @@ def median_seconds(function: Callable[[], Any]) -> float:
 def run_unhindered(job: dict[str, Any]) -> dict[str, Any]:
     """No policy and no queue: processes that step their environments with one random action, as fast as they can."""
     shares = [len(range(i, job["num_envs"], job["num_workers"])) for i in range(job["num_workers"])]
-    workers = [subprocess.Popen([sys.executable, "-P", "-m", "benchmarks.engine_job", "--step", json.dumps(job), str(share)],
-                                stdin=subprocess.PIPE) for share in shares]
+    workers = [subprocess.Popen([sys.executable, "-P", "-m", "benchmarks.engine_job", "--step", json.dumps(job),
+                                 str(share)], stdin=subprocess.PIPE) for share in shares]
 
     def wait_for_steps(since_s: float) -> None:
         while sum(has_stepped(file, since_s) for file in Path(job["traces"]).glob("*.trace")) < job["num_envs"]:
@@ -192,7 +197,8 @@ def step_for_ever(job: dict[str, Any], envs: int) -> None:
     die_with_parent(os.getppid())
     mine = [make_env(job) for _ in range(envs)]
     space = mine[0].action_space
-    action = 1 if isinstance(space, gymnasium.spaces.Discrete) else space.sample()  # 0 would end an episode of navigation
+    # 0 would end an episode of navigation
+    action = 1 if isinstance(space, gymnasium.spaces.Discrete) else space.sample()
     for env in mine:
         env.reset(seed=job["seed"])
     while True:

@@ -4,9 +4,9 @@ Sample Factory needs numpy < 2 and gymnasium < 1, so it lives in an interpreter 
 
     python benchmarks/engine_sample_factory.py <job.json>
 
-The environments, the image encoder and the pretended device are the files that our engine uses; network, N, T, epochs and
-mini-batches are the job's. Everything else is Sample Factory's default, but for what would change the network or the work:
-no input or return normalisation, no pinning to cores, no random steps in the beginning.
+The environments, the image encoder and the pretended device are the files that our engine uses; network, N, T, epochs
+and mini-batches are the job's. Everything else is Sample Factory's default, but for what would change the network or
+the work: no input or return normalisation, no pinning to cores, no random steps in the beginning.
 """
 
 from __future__ import annotations
@@ -99,19 +99,19 @@ def arguments(job: dict, path: Path) -> list[str]:
     hidden = NETWORKS[job["network"]][4]
     batch = job["num_envs"] * job["rollout_steps"] // job["mini_batches"]
     per_worker = job["num_envs"] // job["num_workers"]
-    settings = {
-        "env": "bench", "experiment": "run", "train_dir": path.parent / "sample_factory", "restart_behavior": "overwrite",
-        "device": "cpu", "seed": job["seed"], "job": path, "algo": "APPO", "async_rl": True,
-        "num_workers": job["num_workers"], "num_envs_per_worker": per_worker, "worker_num_splits": 2 if per_worker % 2 == 0 else 1,
-        "policy_workers_per_policy": job["inference_workers"],
-        "rollout": job["rollout_steps"], "recurrence": job["rollout_steps"] if hidden else 1, "batch_size": batch,
-        "num_batches_per_epoch": job["mini_batches"], "num_epochs": job["epochs"], "learning_rate": job["learning_rate"],
-        "use_rnn": bool(hidden), "rnn_type": "lstm", "rnn_size": hidden or 1, "rnn_num_layers": 1,
-        "adaptive_stddev": False, "initial_stddev": 0.6065, "reward_scale": 1.0, "exploration_loss_coeff": 0.0,
-        "normalize_input": False, "normalize_returns": False, "set_workers_cpu_affinity": False,
-        "decorrelate_envs_on_one_worker": False, "decorrelate_experience_max_seconds": 0, "save_every_sec": 10**6,
-        "save_best_every_sec": 10**6, "experiment_summaries_interval": 10**6, "train_for_env_steps": 10**12,
-    }
+    settings = {"env": "bench", "experiment": "run", "train_dir": path.parent / "sample_factory",
+                "restart_behavior": "overwrite", "device": "cpu", "seed": job["seed"], "job": path, "algo": "APPO",
+                "async_rl": True, "num_workers": job["num_workers"], "num_envs_per_worker": per_worker,
+                "worker_num_splits": 2 if per_worker % 2 == 0 else 1,
+                "policy_workers_per_policy": job["inference_workers"], "rollout": job["rollout_steps"],
+                "recurrence": job["rollout_steps"] if hidden else 1, "batch_size": batch,
+                "num_batches_per_epoch": job["mini_batches"], "num_epochs": job["epochs"],
+                "learning_rate": job["learning_rate"], "use_rnn": bool(hidden), "rnn_type": "lstm",
+                "rnn_size": hidden or 1, "rnn_num_layers": 1, "adaptive_stddev": False, "initial_stddev": 0.6065,
+                "reward_scale": 1.0, "exploration_loss_coeff": 0.0, "normalize_input": False,
+                "normalize_returns": False, "set_workers_cpu_affinity": False, "decorrelate_envs_on_one_worker": False,
+                "decorrelate_experience_max_seconds": 0, "save_every_sec": 10**6, "save_best_every_sec": 10**6,
+                "experiment_summaries_interval": 10**6, "train_for_env_steps": 10**12}
     return [f"--{key}={value}" for key, value in settings.items()] + ["--decoder_mlp_layers"]
 
 
@@ -133,8 +133,8 @@ def main() -> None:
         status = runner.run()
     if status != 0 or not watch.clock.updates:
         sys.exit(f"Sample Factory ended with status {status}.")
-    result = {"updates": watch.clock.updates, "latency_s": {}, "parameters": parameters(cfg, runner), "peak_mib": peak_mib(),
-              "processes": watch.processes}
+    result = {"updates": watch.clock.updates, "latency_s": {}, "parameters": parameters(cfg, runner),
+              "peak_mib": peak_mib(), "processes": watch.processes}
     path.with_name("result.json").write_text(json.dumps(result), encoding="utf-8")
 
 

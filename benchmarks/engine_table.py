@@ -15,10 +15,11 @@ NAMES = {"ddppo": "DD-PPO", "nover": "NoVER", "ver": "VER", "hts": "HTS", "ver_o
 def table(result: dict[str, Any]) -> list[str]:
     """The result as lines to print."""
     s = result["settings"]
-    what = (f"synthetic environments, times '{s['preset']}' x {s['time_scale']:g}, {s['burn']}ing" if s["env"] == "synthetic"
-            else f"home, skill {s['env']}")
+    what = (f"synthetic environments, times '{s['preset']}' x {s['time_scale']:g}, {s['burn']}ing"
+            if s["env"] == "synthetic" else f"home, skill {s['env']}")
     lines = [
-        f"{what}; {s['num_envs']} environments in {result['environment_processes']} processes, T = {s['rollout_steps']}, network "
+        f"{what}; {s['num_envs']} environments in {result['environment_processes']} processes, "
+        f"T = {s['rollout_steps']}, network "
         f"{result['network']}, {result['machine']['cores']} cores; {s['repeats']} repeats of {s['seconds']:g} s", "",
         f"{'':<17}{'steps/s':>8}{'':>18}{'fastest':>9}{'x DD-PPO':>10}{'':>15}{'collection':>12}{'no-wait':>9}"
         f"{'own':>7}{'latency':>9}{'system':>8}{'batch':>7}{'reward':>8}",
@@ -28,7 +29,8 @@ def table(result: dict[str, Any]) -> list[str]:
         lines.append(
             f"{NAMES[name]:<17}{_number(row['steps_per_s'], 0):>8}{_range(row['steps_per_s'], 0):>18}"
             f"{_number(row['fastest_steps_per_s'], 0):>9}{_number(ratio, 2):>10}{_range(ratio, 2):>15}"
-            f"{_number(row['collection_steps_per_s'], 0):>12}{_percent(row['of_no_wait']):>9}{_percent(row['of_trace']):>7}"
+            f"{_number(row['collection_steps_per_s'], 0):>12}{_percent(row['of_no_wait']):>9}"
+            f"{_percent(row['of_trace']):>7}"
             f"{_percent(row['of_latency']):>9}{_percent(row['of_system']):>8}{_number(row['batch'], 1):>7}"
             f"{_number(row['reward'], 3):>8}")
     lines += ["", *_ratios(result), *_load(result), "", *ENGINE_FIGURES, *_lost(result)]
@@ -62,7 +64,8 @@ def _lost(result: dict[str, Any]) -> list[str]:
     envs, rollout = result["settings"]["num_envs"], result["settings"]["num_envs"] * result["settings"]["rollout_steps"]
     lines = []
     for name, row in result["systems"].items():
-        allowed = 2 * envs + (rollout if name in OVERLAPPING else 0)  # under way, or in a rollout under way, at either end
+        # under way, or in a rollout under way, at either end
+        allowed = 2 * envs + (rollout if name in OVERLAPPING else 0)
         lines += [f"warning: {NAMES[name]} says it took {told:.0f} steps, its environments took {steps:.0f}."
                   for told, steps in zip(row["steps_told"]["values"], row["steps"]["values"])
                   if name != "sample_factory" and abs(told - steps) > allowed]
@@ -96,7 +99,8 @@ def draw(result: dict[str, Any], path: Path) -> bool:
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), width_ratios=(3, 2))
     for x, row in enumerate(systems.values()):
         sps, bound = row["steps_per_s"], row["system_bound"]["mean"]
-        left.bar(x, sps["mean"], 0.7, color="tab:blue", yerr=[[sps["mean"] - sps["low"]], [sps["high"] - sps["mean"]]], capsize=4)
+        left.bar(x, sps["mean"], 0.7, color="tab:blue", yerr=[[sps["mean"] - sps["low"]], [sps["high"] - sps["mean"]]],
+                 capsize=4)
         if bound is not None:
             left.plot([x - 0.4, x + 0.4], [bound, bound], color="black", label="system bound" if x == 0 else None)
         left.text(x, 0.02 * sps["mean"], f"{sps['mean']:,.0f}", ha="center", va="bottom", color="white")

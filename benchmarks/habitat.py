@@ -1,8 +1,8 @@
 """How fast both simulators step the same homes, and what the adapter adds to a step in Habitat.
 
-Both load the same episodes, from the same start poses, and get the same smooth random actions, in turns on one core. Times
-are CPU times of the thread. What physics and renderer do not need of the simulator's step and of the image is the adapter's:
-motor commands, contact points, reading poses, the hold.
+Both load the same episodes, from the same start poses, and get the same smooth random actions, in turns on one core.
+Times are CPU times of the thread. What physics and renderer do not need of the simulator's step and of the image is the
+adapter's: motor commands, contact points, reading poses, the hold.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ STEPS = 90  # of an episode
 
 
 def of_homes(sim: dict[str, Any], name: str) -> tuple[str, ...]:
-    """Keys of `sim` that say, in the simulator of that name, where episodes take place. Our homes, which a data set of rearrange scenes
-    export holds, the embedded simulator has itself; external scenes it reads from the same files.
+    """Keys of `sim` that say, in the simulator of that name, where episodes take place. Our homes, which a data set of
+    rearrange scenes export holds, the embedded simulator has itself; external scenes it reads from the same files.
     """
     where = ("scene_dataset", "scenes", "episodes")
     if name == "habitat":
@@ -57,7 +57,8 @@ def bench_habitat(settings: dict[str, Any]) -> dict[str, dict[str, float]]:
     sim = sim_settings(settings["sim"])
     of_home = {"num_layouts": sim["num_layouts"], "split": settings["split"], "depth_size": settings["depth_size"]}
     embedded = of_home | {key: sim[key] for key in of_homes(sim, "mujoco") if sim.get(key) is not None}
-    envs = {"habitat": make_env(settings["skill"], **(sim | of_home)), "mujoco": make_env(settings["skill"], **embedded)}
+    envs = {"habitat": make_env(settings["skill"], **(sim | of_home)),
+            "mujoco": make_env(settings["skill"], **embedded)}
     clocks = {name: _watch(name, env.sim) for name, env in envs.items()}
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in envs}
     for episode in range(settings["episodes"] + 1):
@@ -70,10 +71,11 @@ def bench_habitat(settings: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def table(result: dict[str, dict[str, float]]) -> list[str]:
     """The result as lines to print."""
-    lines = [f"{'':8} {'steps/s':>8} {'ms/step':>8} {'physics':>8} {'render':>8} {'rest':>8} {'reset ms':>9} {'objects':>8}"]
+    lines = [f"{'':8} {'steps/s':>8} {'ms/step':>8} {'physics':>8} {'render':>8} {'rest':>8} {'reset ms':>9} "
+             f"{'objects':>8}"]
     for name, row in result.items():
-        lines.append(f"{name:8} {row['steps_per_s']:8,.0f} {row['step_ms']:8.3f} {row['physics_ms']:8.3f} {row['render_ms']:8.3f} "
-                     f"{row['rest_ms']:8.3f} {row['reset_ms']:9.1f} {row['objects']:8.1f}")
+        lines.append(f"{name:8} {row['steps_per_s']:8,.0f} {row['step_ms']:8.3f} {row['physics_ms']:8.3f} "
+                     f"{row['render_ms']:8.3f} {row['rest_ms']:8.3f} {row['reset_ms']:9.1f} {row['objects']:8.1f}")
     lines.append(f"the adapter's share of a step in Habitat: {result['habitat']['adapter_share']:.1%} "
                  f"({result['habitat']['adapter_ms']:.3f} ms)")
     return lines
@@ -115,7 +117,8 @@ class _Clock:
     def cost_ms(self, *names: str) -> float:
         """What the callers of these functions were charged with for the clock; with no names, all callers."""
         each = (self._empty_ms - self.ms["nothing"]) / max(1, self.calls["nothing"])
-        return each * sum(self.calls.get(name, 0) for name in names) if names else each * sum(self.calls.values()) + self._empty_ms
+        return each * sum(self.calls.get(name, 0)
+                          for name in names) if names else each * sum(self.calls.values()) + self._empty_ms
 
     def _timed(self, inner: Callable, name: str) -> Callable:
         self.ms[name], self.calls[name] = 0.0, 0

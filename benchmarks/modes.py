@@ -1,7 +1,9 @@
-"""Does it matter for learning how experience is collected? Return per step of experience in every mode, over several seeds.
+"""Does it matter for learning how experience is collected? Return per step of experience in every mode, over several
+seeds.
 
-The modes share network, optimiser, number of environments and steps per update; they differ in whose steps make up a rollout
-and, where collection overlaps learning, in that the policy that acts is one update older than the one that learns.
+The modes share network, optimiser, number of environments and steps per update; they differ in whose steps make up a
+rollout and, where collection overlaps learning, in that the policy that acts is one update older than the one that
+learns.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
     from trainer.config import CollectConfig, TrainConfig
 
-ENV, ENVS, STEPS_PER_ENV = "Pendulum-v1", 4, 256  # short rollouts: one update late is then 1 % of a run of 100,000 steps
+# short rollouts: one update late is then 1 % of a run of 100,000 steps
+ENV, ENVS, STEPS_PER_ENV = "Pendulum-v1", 4, 256
 POINTS = 40  # of a curve
-Curve = list[tuple[float, float, float]]  # (environment steps, mean return of the episodes that ended in that update, minutes)
+# (environment steps, mean return of the episodes that ended in that update, minutes)
+Curve = list[tuple[float, float, float]]
 
 
 def check(settings: dict[str, Any]) -> None:
@@ -42,7 +46,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     collects = {mode: _collect(mode, config.collect) for mode in settings["modes"]}
     measure = "return" if settings["env"] == "pendulum" else "success"
     curves: dict[str, list[Curve]] = {mode: [] for mode in collects}
-    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):  # interleaved, so that all meet the same machine
+    # interleaved, so that all meet the same machine
+    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
         for mode, collect in collects.items():
             print(f"{mode:12} seed {seed}   {settings['steps']:,} steps ...", flush=True)
             result = train(make_env, _with(config, seed=seed, collect=collect))
@@ -64,8 +69,8 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 
 
 def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
-    """Environment and engine settings: Pendulum's are those that RL Baselines3 Zoo tuned for SB3 there, with shorter rollouts, others those
-    of `rearrange train`."""
+    """Environment and engine settings: Pendulum's are those that RL Baselines3 Zoo tuned for SB3 there, with shorter
+    rollouts, others those of `rearrange train`."""
     from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
     from trainer.config import BEFORE_0_2
 
@@ -90,8 +95,9 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
                         f"{', '.join([*options.choices('skill'), *options.choices('nav')])}.")
     from omegaconf import OmegaConf
 
-    words = [f"{group}={settings['env']}", f"policy={settings['policy']}", "ppo=fast", f"trainer.num_envs={settings['num_envs']}",
-             f"steps={settings['steps']}", "log_every_s=1e-6", "torch_threads=1"]
+    words = [f"{group}={settings['env']}", f"policy={settings['policy']}", "ppo=fast",
+             f"trainer.num_envs={settings['num_envs']}", f"steps={settings['steps']}", "log_every_s=1e-6",
+             "torch_threads=1"]
     plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
     task = training_task(plain)
     return task.make, per_action(engine_config(plain), task, task.make())
@@ -129,13 +135,15 @@ def fifths(curve: Curve, steps: int) -> list[float]:
 
 
 def table(curves: dict[str, list[Curve]], steps: int) -> dict[str, dict[str, Any]]:
-    """Per mode: mean over the whole run (the area under the curve) and over its last fifth, of every seed and of all; steps/s."""
+    """Per mode: mean over the whole run (the area under the curve) and over its last fifth, of every seed and of all;
+    steps/s.
+    """
     rows = {}
     for mode, runs in curves.items():
         parts = np.array([fifths(curve, steps) for curve in runs])
         speed = float(np.mean([curve[-1][0] / (60 * curve[-1][2]) for curve in runs]))
-        rows[mode] = {"whole": float(np.nanmean(parts)), "last_fifth": float(parts[:, -1].mean()), "seeds": parts[:, -1].tolist(),
-                      "steps_per_s": speed}
+        rows[mode] = {"whole": float(np.nanmean(parts)), "last_fifth": float(parts[:, -1].mean()),
+                      "seeds": parts[:, -1].tolist(), "steps_per_s": speed}
     return rows
 
 
@@ -149,7 +157,9 @@ def rows_as_text(rows: dict[str, dict[str, Any]], measure: str) -> list[str]:
 
 
 def draw(curves: dict[str, list[Curve]], steps: int, title: str, measure: str, path: Path) -> None:
-    """One line per mode, the mean over seeds, with their range, against steps and against time; nothing without matplotlib."""
+    """One line per mode, the mean over seeds, with their range, against steps and against time; nothing without
+    matplotlib.
+    """
     try:
         import matplotlib
     except ImportError:

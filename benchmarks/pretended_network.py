@@ -1,9 +1,9 @@
 """The network of the engine benchmark on synthetic environments, with the time that a V100 would take for the paper's.
 
-On a machine without such a GPU the paper's network would take the CPU that environments need. So a small network learns,
-and the process sleeps as long as it would wait for the device: once per inference batch, and once per mini-batch in the
-backward pass. All systems use this same module. What is not imitated: contention between rendering, inference and
-learning on one GPU, which slowed Sample Factory in the paper (section 5.1).
+On a machine without such a GPU the paper's network would take the CPU that environments need. So a small network
+learns, and the process sleeps as long as it would wait for the device: once per inference batch, and once per
+mini-batch in the backward pass. All systems use this same module. What is not imitated: contention between rendering,
+inference and learning on one GPU, which slowed Sample Factory in the paper (section 5.1).
 
 This file needs torch only, as Sample Factory loads it in its interpreter.
 """
@@ -16,8 +16,8 @@ import time
 import torch
 from torch import Tensor, nn
 
-# Seconds on a V100. Inference: launch of the kernels, then per environment. Learning: the paper's 1.5 s per learning phase
-# (section 2.2) of 3 epochs over 2,048 steps.
+# Seconds on a V100. Inference: launch of the kernels, then per environment. Learning: the paper's 1.5 s per learning
+# phase (section 2.2) of 3 epochs over 2,048 steps.
 DEVICE_TIMES = {"v100": (0.002, 0.0001, 1.5 / (3 * 2048)), "none": (0.0, 0.0, 0.0)}
 LOOK_S = 0.00015  # how late a sleep ends, about: before its end a wait looks at the clock
 GRID = 8  # the image is averaged down to GRID x GRID
@@ -38,11 +38,12 @@ class _Learn(torch.autograd.Function):
 
 
 class DeviceTime(nn.Module):
-    """Identity on (B, F) that returns when the named device would be ready, had it begun at `began`, a time of `time.monotonic`:
-    the time that the small network has taken since then counts. `scale` multiplies the device's times.
+    """Identity on (B, F) that returns when the named device would be ready, had it begun at `began`, a time of
+    `time.monotonic`: the time that the small network has taken since then counts. `scale` multiplies the device's
+    times.
 
-    The paper's seconds are those of a whole learning phase. So a mini-batch that follows the one before within half of its own
-    time begins where that one ended: what is done between two mini-batches counts as well.
+    The paper's seconds are those of a whole learning phase. So a mini-batch that follows the one before within half of
+    its own time begins where that one ended: what is done between two mini-batches counts as well.
     """
 
     def __init__(self, device: str, scale: float = 1.0):
@@ -69,9 +70,12 @@ def wait_until(ready_at: float) -> None:
 
 
 class PooledEncoder(nn.Module):
-    """The image averaged over a coarse grid, one linear layer, and the device's time. (B, H, W, C) -> (B, embedding)."""
+    """The image averaged over a coarse grid, one linear layer, and the device's time. (B, H, W, C) -> (B,
+    embedding).
+    """
 
-    def __init__(self, image_shape: tuple[int, int, int], embedding_size: int, device: str = "none", scale: float = 1.0):
+    def __init__(self, image_shape: tuple[int, int, int], embedding_size: int, device: str = "none",
+                 scale: float = 1.0):
         super().__init__()
         self.head = nn.Linear(GRID * GRID * image_shape[2], embedding_size)
         self.time = DeviceTime(device, scale)

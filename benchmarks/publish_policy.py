@@ -3,11 +3,13 @@
     python -m benchmarks.publish_policy outputs/train/pick/long          weights in half precision, and a card
     rearrange eval skill=pick checkpoint=pretrained episodes=500         measures what was published
     python -m benchmarks.publish_policy outputs/eval/pick/latest         adds those figures to the card
-    python -m benchmarks.publish_policy outputs/eval/tidy_house/latest   adds those of a scenario to the cards of its policies
+    python -m benchmarks.publish_policy outputs/eval/tidy_house/latest   adds those of a scenario to the cards of its
+    policies
 
-Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the start that the policy
-was trained with, where that is another. Evaluations with an episode file, other settings of the task or other rules, or of fewer episodes than
-the figure that stands there, are refused. What limits a policy is written into its card by hand (`limits`).
+Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the
+start that the policy was trained with, where that is another. Evaluations with an episode file, other settings of the
+task or other rules, or of fewer episodes than the figure that stands there, are refused. What limits a policy is
+written into its card by hand (`limits`).
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _KEPT = ("format", "step", "policy", "policy_config", "observation_space", "acti
 _MEASURED = ("split", "episodes", "deterministic", "success", "success_interval_95", "failures", "mean_steps")
 _IN_PLANS = ("scenario", "problem", "protocol", "split", "seed", "episodes", "success", "success_015",
              "success_015_interval_95")
-_OF_THE_WHOLE = ("evaluations", "plans", "limits")  # of a card, what another policy that begins with this one does not take over
+# of a card, what another policy that begins with this one does not take over
+_OF_THE_WHOLE = ("evaluations", "plans", "limits")
 _GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
 
 
@@ -48,9 +51,11 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     load_policy(content)  # which refuses weights that do not fit the network
     group, task = _task(content.get("meta", {}))
     if task is None:
-        raise UserError(f"{run} is a training run of something else than a skill or navigation task: {of_what(content.get('meta', {}))}.")
+        raise UserError(f"{run} is a training run of something else than a skill or navigation task: "
+                        f"{of_what(content.get('meta', {}))}.")
     small = {key: content[key] for key in _KEPT} | {"meta": _of_the_policy(content["meta"])}
-    small["policy"] = {k: v.half() if v.dtype == torch.float32 else v for k, v in content["policy"].items()}  # statistics have 64 bits
+    # statistics have 64 bits
+    small["policy"] = {k: v.half() if v.dtype == torch.float32 else v for k, v in content["policy"].items()}
     file = folder / f"{task}.pt"
     card = {group: task, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
     partial = file.with_suffix(".partial")
@@ -78,7 +83,8 @@ def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[
     """The whole task's success, in the card of every policy that took part."""
     policies = figures.get("skills")
     if figures.get("agent") != "tp_srl" or not isinstance(policies, dict) or not policies:
-        raise UserError(f"{run} is one of agent={figures.get('agent')}: of scenarios only evaluations of agent=tp_srl are published.")
+        raise UserError(f"{run} is one of agent={figures.get('agent')}: of scenarios only evaluations of "
+                        "agent=tp_srl are published.")
     if missing := [key for key in (*_IN_PLANS, "changed", "deterministic") if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
     _, _, typed = figures["protocol"].partition(", ")
@@ -86,14 +92,16 @@ def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[
                           *(["deterministic=true"] if figures["deterministic"] else [])])
     for skill, used in policies.items():
         if not Path(used).is_file() or Path(used).read_bytes() != (folder / f"{skill}.pt").read_bytes():
-            raise UserError(f"{run} did not evaluate the published policy of {skill} but {used}: use skills.{skill}=pretrained.")
+            raise UserError(f"{run} did not evaluate the published policy of {skill} but {used}: use "
+                            f"skills.{skill}=pretrained.")
     row = {key: figures[key] for key in _IN_PLANS}
     same = ("scenario", "problem", "protocol", "split")
     cards = {folder / f"{skill}.pt": plain_yaml(folder / f"{skill}.yaml") for skill in policies}
     for card in cards.values():
         rows = {tuple(old[k] for k in same): old for old in card.get("plans", [])}
         _refuse_fewer(run, row, rows.get(tuple(row[k] for k in same)))
-        card["plans"] = list((rows | {tuple(row[k] for k in same): row}).values())  # a new figure in the place of the old one
+        # a new figure in the place of the old one
+        card["plans"] = list((rows | {tuple(row[k] for k in same): row}).values())
     return [_write_card(file, card) for file, card in cards.items()]
 
 
@@ -110,16 +118,20 @@ def _publish_task(run: Path, figures: dict[str, Any], folder: Path) -> Path:
     changed = [_changed(group, figures["env"], json_safe(usual | of)) for of in ({}, hab_settings(task))]
     _refuse_changed(run, [] if [] in changed else changed[0])
     card = plain_yaml(file.with_suffix(".yaml"))
-    row = {"protocol": protocol(task, figures["env"])} | {key: figures[key] for key in _MEASURED} | _path_figures(figures)
+    row = {"protocol": protocol(task, figures["env"])} | {key: figures[key]
+                                                          for key in _MEASURED} | _path_figures(figures)
     same = ("protocol", "split", "deterministic")
     _refuse_fewer(run, row, next((old for old in card["evaluations"] if all(old.get(k) == row[k] for k in same)), None))
     rows = [old for old in card["evaluations"] if any(old.get(k) != row[k] for k in same)] + [row]
-    card["evaluations"] = sorted(rows, key=lambda each: (not each["protocol"].startswith("HAB"), SPLITS.index(each["split"])))
+    card["evaluations"] = sorted(rows,
+                                 key=lambda each: (not each["protocol"].startswith("HAB"), SPLITS.index(each["split"])))
     return _write_card(file, card)
 
 
 def usual_settings(file: Path, group: str, task: str) -> dict[str, Any]:
-    """Settings of the environment in which `rearrange eval` evaluates the policy in `file` where none of them is typed."""
+    """Settings of the environment in which `rearrange eval` evaluates the policy in `file` where none of them is
+    typed.
+    """
     from rearrange.command_line.composition.parse_overrides import compose
     from trainer.checkpoint import load_checkpoint
 
@@ -138,14 +150,14 @@ def _changed(group: str, env: dict[str, Any], usual: dict[str, Any]) -> list[str
 
 def _refuse_changed(run: Path, words: list[str]) -> None:
     if words:
-        raise UserError(f"{run} is an evaluation with {', '.join(words)}, and a card holds those of the task and the rules as they come: "
-                        "leave that out and evaluate again.")
+        raise UserError(f"{run} is an evaluation with {', '.join(words)}, and a card holds those of the task and "
+                        "the rules as they come: leave that out and evaluate again.")
 
 
 def _refuse_fewer(run: Path, row: dict[str, Any], there: dict[str, Any] | None) -> None:
     if there and row["episodes"] < there["episodes"]:
-        raise UserError(f"{run} has {row['episodes']} episodes, and the figure in whose place it would come {there['episodes']}: evaluate "
-                        f"again with episodes={there['episodes']}.")
+        raise UserError(f"{run} has {row['episodes']} episodes, and the figure in whose place it would come "
+                        f"{there['episodes']}: evaluate again with episodes={there['episodes']}.")
 
 
 def _task(of: dict[str, Any]) -> tuple[str, str] | tuple[None, None]:
@@ -167,14 +179,17 @@ def _of_the_policy(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _started_from(meta: dict[str, Any], file: Path) -> dict[str, Any]:
-    """What the policy began with, where it was another one: what the card of the published one says, or a card of the run."""
+    """What the policy began with, where it was another one: what the card of the published one says, or a card of the
+    run.
+    """
     word = meta.get("started_from")
     if word is None:
         return {}
     if word == "pretrained":
         card = plain_yaml(file.with_suffix(".yaml"))
         return {"started_from": {key: card[key] for key in card if key not in (*_GROUPS, *_OF_THE_WHOLE)}}
-    run = Path(word).parent.parent if word.endswith(".pt") else Path(word)  # of a checkpoint, in the folder checkpoints of its run
+    # of a checkpoint, in the folder checkpoints of its run
+    run = Path(word).parent.parent if word.endswith(".pt") else Path(word)
     if not (run / "overrides.yaml").exists():
         return {"started_from": Path(word).name}
     from trainer.checkpoint import load_checkpoint
@@ -195,8 +210,8 @@ def _origin(run: Path) -> dict[str, Any]:
     rows = [row for row in read_jsonl(run / "metrics.jsonl") if isinstance(row.get("wall_s"), (int, float))]
     recipe = recipes.recipe_of(typed)
     return {"command": " ".join(["rearrange train", *words]), **({"recipe": recipe} if recipe else {}),
-            "commit": read_text(run / "git.txt", MOST_JSON).partition(" ")[0].strip() + (" with changes" if changed else ""),
-            "training_hours": round(_hours(rows), 2)}
+            "commit": read_text(run / "git.txt", MOST_JSON).partition(" ")[0].strip()
+            + (" with changes" if changed else ""), "training_hours": round(_hours(rows), 2)}
 
 
 def _hours(rows: list[dict[str, Any]]) -> float:

@@ -3,7 +3,8 @@
 Gradients are averaged over ranks, so every rollout lasts as long as the slowest rank collects. Three ways to end it are
 compared: wait for all, DD-PPO's rule (60 % of the ranks are done), and VER's (the S that maximises S / (Time(S) + L)).
 
-    model      2 to 256 ranks in the model of `benchmarks/collection_model.py`, with the engine's own planning of S; `best` is the
+    model      2 to 256 ranks in the model of `benchmarks/collection_model.py`, with the engine's own planning of S;
+    `best` is the
                same maximum with the times that the rollout really took, which no rule can know
     measured   1 to `measured_ranks` ranks of this machine, sleeping environments, the whole engine
 """
@@ -37,25 +38,29 @@ MEASURED = {"none": "none", "ddppo": "fraction", "ver": "optimal"}  # rule -> tr
 
 def check(settings: dict[str, Any]) -> None:
     """Refuse more steps than fit into memory."""
-    steps = settings["model_ranks"] * settings["num_envs"] * LONGEST * settings["rollout_steps"] * (settings["rollouts"] + 2)
+    steps = (settings["model_ranks"] * settings["num_envs"] * LONGEST * settings["rollout_steps"]
+             * (settings["rollouts"] + 2))
     wanted, there = 8 * steps, memory_bytes()
     if wanted > there:
-        factors = " x ".join(f"{key}={settings[key]}" for key in ("model_ranks", "num_envs", "rollout_steps", "rollouts"))
-        raise UserError(f"the step times of {factors} would take {wanted / 1e9:,.1f} GB of memory, and this machine has "
-                        f"{there / 1e9:,.1f} GB: choose less.")
+        factors = " x ".join(f"{key}={settings[key]}"
+                             for key in ("model_ranks", "num_envs", "rollout_steps", "rollouts"))
+        raise UserError(f"the step times of {factors} would take {wanted / 1e9:,.1f} GB of memory, and this "
+                        f"machine has {there / 1e9:,.1f} GB: choose less.")
 
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """Print both tables, write bench.json and, with matplotlib, bench.png."""
     cost = workload(settings)
-    result: dict[str, Any] = {"settings": {k: v for k, v in settings.items() if not isinstance(v, dict)}, "cost": vars(cost)}
+    result: dict[str, Any] = {"settings": {k: v for k, v in settings.items() if not isinstance(v, dict)},
+                              "cost": vars(cost)}
     result["model"] = model(cost, settings, run.say)
     result["measured"] = measured(cost, settings, run) if settings["measured_ranks"] else {}
     (run.path / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     draw(result, run.path / "bench.png")
     run.say(f"figures: {run.path / 'bench.json'}")
     most = str(max(map(int, result["model"])))
-    return {f"model/{rule}/share_at_{most}_ranks": row["share_of_best"]["mean"] for rule, row in result["model"][most].items()}
+    return {f"model/{rule}/share_at_{most}_ranks": row["share_of_best"]["mean"]
+            for rule, row in result["model"][most].items()}
 
 
 def workload(settings: dict[str, Any]) -> StepCost:
@@ -64,7 +69,9 @@ def workload(settings: dict[str, Any]) -> StepCost:
 
 
 def model(cost: StepCost, settings: dict[str, Any], say: Any) -> dict[str, Any]:
-    """ranks -> rule -> steps/s per rank, share of `best`, share of T x N that is collected: mean and interval over seeds."""
+    """ranks -> rule -> steps/s per rank, share of `best`, share of T x N that is collected: mean and interval over
+    seeds.
+    """
     table: dict[str, Any] = {}
     say(f"{'ranks':>6}" + "".join(f"{NAMES[rule]:>24}" for rule in RULES) + "     steps/s per rank (share of the best)")
     for ranks in [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if n <= settings["model_ranks"]]:
@@ -78,7 +85,8 @@ def model(cost: StepCost, settings: dict[str, Any], say: Any) -> dict[str, Any]:
         table[str(ranks)] = {rule: {
             "steps_per_s_per_rank": _interval(values[:, 0] / ranks), "collected_share": _interval(values[:, 1]),
             "share_of_best": _interval(values[:, 0] / runs["best"][:, 0])} for rule, values in runs.items()}
-        say(f"{ranks:>6}" + "".join(f"{row['steps_per_s_per_rank']['mean']:>15.0f} ({100 * row['share_of_best']['mean']:5.1f} %)"
+        say(f"{ranks:>6}" + "".join(f"{row['steps_per_s_per_rank']['mean']:>15.0f} "
+                                    f"({100 * row['share_of_best']['mean']:5.1f} %)"
                                     for row in table[str(ranks)].values()))
     return table
 
@@ -94,7 +102,8 @@ def measured(cost: StepCost, settings: dict[str, Any], run: Run) -> dict[str, An
         for ranks, rule in [cells[i] for i in rng.permutation(len(cells))]:
             run.say(f"repeat {repeat + 1} of {settings['repeats']}: {ranks} ranks, {NAMES[rule]}")
             folder = run.path / "jobs" / f"{repeat}_{ranks}_{rule}"
-            values.setdefault((ranks, rule), []).append(run_ranks(cost, settings, ranks, rule, settings["seed"] + repeat, folder))
+            values.setdefault((ranks, rule),
+                              []).append(run_ranks(cost, settings, ranks, rule, settings["seed"] + repeat, folder))
     for (ranks, rule), found in sorted(values.items()):
         table.setdefault(str(ranks), {})[rule] = _interval(found)
     alone = table["1"]["none"]["mean"]
@@ -107,21 +116,21 @@ def measured(cost: StepCost, settings: dict[str, Any], run: Run) -> dict[str, An
 def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path) -> float:
     """Steps/s of all ranks of one run, from the end of the first update to that of the last."""
     file = write_job(cost, settings, ranks, rule, seed, folder)
-    run_process(["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", "benchmarks.engine_job", str(file)],
-                folder / "log.txt", START_UP_S)
+    run_process(["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m",
+                 "benchmarks.engine_job", str(file)], folder / "log.txt", START_UP_S)
     return pace(folder, ranks)
 
 
-def write_job(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path, **more: Any) -> Path:
+def write_job(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path,
+              **more: Any) -> Path:
     """The file of a job that `ranks` processes of benchmarks/engine_job.py run together."""
     scale, envs, steps = settings["time_scale"], settings["measured_envs"], settings["measured_steps"]
-    job = {
-        "system": "ver", "env": "synthetic", "cost": vars(cost.scaled(scale)), "burn": "sleep", "image_size": 16,
-        "network": "linear", "device_time": "v100", "time_scale": scale * settings["learn_s"] / 1.5 * 2048 / (envs * steps),
-        "num_envs": envs, "num_workers": envs, "inference_workers": 1, "rollout_steps": steps, "epochs": 3, "mini_batches": 2,
-        "learning_rate": 2.5e-4, "torch_threads": 1, "warm_up_updates": 1, "seconds": 1e9, "seed": seed,
-        "traces": str(folder / "traces"), "preemption": MEASURED[rule], "updates": settings["updates"] + 1,
-    } | more
+    job = {"system": "ver", "env": "synthetic", "cost": vars(cost.scaled(scale)), "burn": "sleep", "image_size": 16,
+           "network": "linear", "device_time": "v100",
+           "time_scale": scale * settings["learn_s"] / 1.5 * 2048 / (envs * steps), "num_envs": envs,
+           "num_workers": envs, "inference_workers": 1, "rollout_steps": steps, "epochs": 3, "mini_batches": 2,
+           "learning_rate": 2.5e-4, "torch_threads": 1, "warm_up_updates": 1, "seconds": 1e9, "seed": seed,
+           "traces": str(folder / "traces"), "preemption": MEASURED[rule], "updates": settings["updates"] + 1} | more
     for rank in range(ranks):
         (folder / "traces" / str(rank)).mkdir(parents=True)
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
@@ -154,7 +163,8 @@ def draw(result: dict[str, Any], path: Path) -> bool:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    tables = [("model: % of the best end in hindsight", result["model"], lambda row: row["share_of_best"], lambda ranks: 0.01)]
+    tables = [("model: % of the best end in hindsight", result["model"], lambda row: row["share_of_best"],
+               lambda ranks: 0.01)]
     if result["measured"]:
         tables.append(("measured: steps/s per rank", result["measured"], lambda row: row, lambda ranks: ranks))
     figure, panels = pyplot.subplots(1, len(tables), figsize=(5.5 * len(tables), 3.6), squeeze=False)

@@ -1,7 +1,7 @@
 """A record of every step that was really taken, independent of what a training system says it did.
 
-Each environment appends the start, end and reward of its resets and steps to a file of its own. Counting and timing steps
-from these files treats all systems alike, and shows one that drops or repeats work.
+Each environment appends the start, end and reward of its resets and steps to a file of its own. Counting and timing
+steps from these files treats all systems alike, and shows one that drops or repeats work.
 
 This file needs numpy and Gymnasium only, as other systems load it in their interpreters.
 """

@@ -1,9 +1,9 @@
 """A Gymnasium environment whose steps cost what a seeded model says: the workload of the engine benchmark.
 
 Real simulators are slow now and then: a robot in contact needs more solver steps (action-level stragglers), a full
-apartment renders slower than an empty one (episode-level), and a reset loads a scene. Here the time of step t of episode k
-of environment e follows from (seed, e, k, t) alone, so every system under test meets the same times. The task is small but
-learnable: the action has to copy a target that the observation shows.
+apartment renders slower than an empty one (episode-level), and a reset loads a scene. Here the time of step t of
+episode k of environment e follows from (seed, e, k, t) alone, so every system under test meets the same times. The task
+is small but learnable: the action has to copy a target that the observation shows.
 
 This file needs numpy and Gymnasium (0.29 or newer) only, so that other systems, in other interpreters, can load it.
 """
@@ -59,10 +59,10 @@ def _factors(rng: np.random.Generator, sigma: float, count: int) -> np.ndarray:
     return np.exp(sigma * rng.standard_normal(count) - 0.5 * sigma**2)
 
 
-# `v100` is fitted to Table 1 of the VER paper (open fridge, one V100, N = 16, T = 128): with 1.5 s of learning per rollout and
-# 5 ms of inference and batching per step, a model of synchronous stepping gives 174 steps/s, of fixed T per environment 327 and
-# of variable experience 428, as the paper measured (`benchmarks/collection_model.py`, means over 48 draws). `mild` has a third of the
-# spread, `none` has none at all.
+# `v100` is fitted to Table 1 of the VER paper (open fridge, one V100, N = 16, T = 128): with 1.5 s of learning per
+# rollout and 5 ms of inference and batching per step, a model of synchronous stepping gives 174 steps/s, of fixed T per
+# environment 327 and of variable experience 428, as the paper measured (`benchmarks/collection_model.py`, means over 48
+# draws). `mild` has a third of the spread, `none` has none at all.
 PRESETS = {
     "v100": StepCost(mean_s=0.02002, sigma_episode=0.273, sigma_step=0.852),
     "mild": StepCost(mean_s=0.02002, sigma_episode=0.091, sigma_step=0.284),
@@ -74,8 +74,8 @@ class SyntheticEnv(gymnasium.Env):
     """One environment of the workload. Reward 1 - mean((action - target)^2), target in [-0.8, 0.8]^5 a function of the
     observation's `proprioception`; episodes end after `cost.episode_steps` steps.
 
-    env_id: which of the environments this is. burn: "sleep" (time passes, as while a GPU renders) or "spin" (the time is
-    spent computing on the CPU). image_size: pixels on a side of `depth` (H, W, 1) in [0, 1]; 0 = no image.
+    env_id: which of the environments this is. burn: "sleep" (time passes, as while a GPU renders) or "spin" (the time
+    is spent computing on the CPU). image_size: pixels on a side of `depth` (H, W, 1) in [0, 1]; 0 = no image.
     """
 
     metadata = {"render_modes": []}
@@ -93,7 +93,8 @@ class SyntheticEnv(gymnasium.Env):
             self.frames = rng.random((FRAMES, image_size, image_size, 1), np.float32)
         self.observation_space = gymnasium.spaces.Dict(keys)
         self.action_space = box(-1.0, 1.0, (ACTIONS,), np.float32)
-        self.to_target = rng.uniform(-0.8 / PROPRIOCEPTION, 0.8 / PROPRIOCEPTION, (ACTIONS, PROPRIOCEPTION)).astype(np.float32)
+        self.to_target = rng.uniform(-0.8 / PROPRIOCEPTION, 0.8 / PROPRIOCEPTION,
+                                     (ACTIONS, PROPRIOCEPTION)).astype(np.float32)
         self.episode = -1
         self.step_s = np.empty(0)
 

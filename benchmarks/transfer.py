@@ -1,7 +1,8 @@
 """Does what was learnt in the embedded home work in Habitat? Every skill in both simulators, on the same episodes.
 
-Homes, or scenes of a data set, episodes, start poses' draws and the agents' random numbers are the same; contacts, motors, friction and renderer are
-not. Beside success the table says how episodes that differ ended: that is where to look.
+Homes, or scenes of a data set, episodes, start poses' draws and the agents' random numbers are the same; contacts,
+motors, friction and renderer are not. Beside success the table says how episodes that differ ended: that is where to
+look.
 """
 
 from __future__ import annotations
@@ -105,10 +106,12 @@ def table(skill: str, row: dict[str, Any]) -> list[str]:
         low, high = figures["interval_95"]
         steps = figures["mean_steps_of_successes"]
         failures = ", ".join(f"{reason} {count}" for reason, count in figures["failures"].items())
-        lines.append(f"{skill:14} {name:8} {figures['success']:6.1%} ({low:.1%} .. {high:.1%}, {row['episodes']})   "
-                     f"steps {'-' if steps is None else round(steps)}   force {figures['mean_arm_force_n']:.0f} N   {failures}")
+        lines.append(f"{skill:14} {name:8} {figures['success']:6.1%} ({low:.1%} .. {high:.1%}, {row['episodes']})  "
+                     f" steps {'-' if steps is None else round(steps)}   force {figures['mean_arm_force_n']:.0f} N "
+                     f"  {failures}")
     lost = ", ".join(f"{end} {count}" for end, count in row["ends_in_habitat_of_what_mujoco_solves"].items())
-    lines.append(f"{'':14} solved in mujoco only: {row['only_mujoco']} ({lost or '-'}); in habitat only: {row['only_habitat']}")
+    lines.append(f"{'':14} solved in mujoco only: {row['only_mujoco']} ({lost or '-'}); in habitat only: "
+                 f"{row['only_habitat']}")
     return lines
 
 

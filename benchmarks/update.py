@@ -1,10 +1,11 @@
 """`python -m benchmarks.update`: where the time of one PPO update goes, and what the stored experience weighs.
 
-A rollout as VER leaves it behind (environments of different speed, sequences of unequal length) is learned from with the
-engine's own update. The parts are timed inside it:
+A rollout as VER leaves it behind (environments of different speed, sequences of unequal length) is learned from with
+the engine's own update. The parts are timed inside it:
 
     returns    advantages and importance weights
-    packing    from stored steps to mini-batches: finding sequences, dealing them out, the index tensors of the recurrent network
+    packing    from stored steps to mini-batches: finding sequences, dealing them out, the index tensors of the
+    recurrent network
     gather     copying the steps of each mini-batch
     forward, backward, optimiser (with gradient clipping), rest (losses, statistics)
 """
@@ -63,8 +64,8 @@ def _policy_config(network: dict[str, Any]) -> PolicyConfig:
 
 def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     """Print both tables and keep them in bench.json; returns the headline figures."""
-    result = bench_update(**{k: settings[k] for k in ("policy", "ppo", "num_envs", "rollout_steps", "updates", "device", "seed",
-                                                      "torch_threads")})
+    result = bench_update(**{k: settings[k] for k in ("policy", "ppo", "num_envs", "rollout_steps", "updates", "device",
+                                                      "seed", "torch_threads")})
     for line in table(result):
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -73,10 +74,10 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
             "memory_over_theory": result["memory"]["stored_bytes"] / result["memory"]["theory_bytes"]}
 
 
-def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, rollout_steps: int = 128, updates: int = 5,
-                 device: str = "auto", seed: int = 0, torch_threads: int = 1) -> dict[str, Any]:
-    """Time `updates` updates after one that warms up. Plain values: seconds of an update (median), per part seconds (mean)
-    and share, and the memory of the rollout by field."""
+def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, rollout_steps: int = 128,
+                 updates: int = 5, device: str = "auto", seed: int = 0, torch_threads: int = 1) -> dict[str, Any]:
+    """Time `updates` updates after one that warms up. Plain values: seconds of an update (median), per part seconds
+    (mean) and share, and the memory of the rollout by field."""
     import torch
 
     from rearrange.home.settings.home_training_defaults import HomePPO
@@ -100,14 +101,12 @@ def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, r
     update_s = float(np.median(seconds))
     means = {name: float(np.mean([p[name] for p in parts])) for name in PARTS}
     means["rest"] = float(np.mean(seconds)) - sum(means.values())
-    return {
-        "settings": {"policy": policy, "ppo": ppo, "num_envs": num_envs, "rollout_steps": rollout_steps, "updates": updates,
-                     "device": str(where), "torch_threads": torch_threads, "epochs": config.epochs,
-                     "mini_batches": config.mini_batches},
-        "update_s": update_s, "update_values_s": seconds, "sequences": sequences,
-        "parts": {k: {"seconds": v, "share": v / float(np.mean(seconds))} for k, v in means.items()},
-        "memory": memory(rollout, resident if where.type == "cpu" else None),
-    }
+    return {"settings": {"policy": policy, "ppo": ppo, "num_envs": num_envs, "rollout_steps": rollout_steps,
+                         "updates": updates, "device": str(where), "torch_threads": torch_threads,
+                         "epochs": config.epochs, "mini_batches": config.mini_batches},
+            "update_s": update_s, "update_values_s": seconds, "sequences": sequences,
+            "parts": {k: {"seconds": v, "share": v / float(np.mean(seconds))} for k, v in means.items()},
+            "memory": memory(rollout, resident if where.type == "cpu" else None)}
 
 
 def _spaces(image_size: int) -> tuple[Any, Any]:
@@ -120,8 +119,11 @@ def _spaces(image_size: int) -> tuple[Any, Any]:
     return spaces.Dict(keys), spaces.Box(-1.0, 1.0, (ACTIONS,), np.float32)
 
 
-def filled_rollout(agent: Any, observation_space: Any, num_envs: int, rollout_steps: int, device: Any, seed: int) -> Any:
-    """A finished rollout: environments, from slow to fast, act by `agent` in rounds in which the faster ones appear oftener."""
+def filled_rollout(agent: Any, observation_space: Any, num_envs: int, rollout_steps: int, device: Any,
+                   seed: int) -> Any:
+    """A finished rollout: environments, from slow to fast, act by `agent` in rounds in which the faster ones appear
+    oftener.
+    """
     import torch
 
     from trainer.policy import observation_shapes
@@ -129,7 +131,8 @@ def filled_rollout(agent: Any, observation_space: Any, num_envs: int, rollout_st
 
     rng = np.random.default_rng(seed)
     shapes = observation_shapes(observation_space)
-    rollout = Rollout(num_envs, num_envs * rollout_steps, shapes, agent.action_size, len(agent.choices), agent.state_size, device)
+    rollout = Rollout(num_envs, num_envs * rollout_steps, shapes, agent.action_size, len(agent.choices),
+                      agent.state_size, device)
     speed = np.linspace(SLOWEST, 1.0, num_envs)
     state = torch.zeros(num_envs, agent.state_size, device=device)
     previous = torch.zeros(num_envs, agent.action_size, device=device)
@@ -251,9 +254,11 @@ def memory(rollout: Any, resident: int | None) -> dict[str, Any]:
             fields[name] = value.numel() * value.element_size()
         elif isinstance(value, np.ndarray) and len(value) == rollout.rows:
             fields[name] = value.nbytes
-    needed = [name for name in fields if name.startswith("obs.") or name in ("action", "log_prob", "state", "value", "reward")]
+    needed = [name for name in fields if name.startswith("obs.")
+              or name in ("action", "log_prob", "state", "value", "reward")]
     return {"fields_bytes": fields, "stored_bytes": sum(fields.values()), "rows": rollout.rows, "steps": rollout.steps,
-            "theory_bytes": sum(fields[name] // rollout.rows for name in needed) * rollout.steps, "resident_bytes": resident}
+            "theory_bytes": sum(fields[name] // rollout.rows for name in needed) * rollout.steps,
+            "resident_bytes": resident}
 
 
 def table(result: dict[str, Any]) -> list[str]:
@@ -265,9 +270,10 @@ def table(result: dict[str, Any]) -> list[str]:
     lines += [f"  {name:<10}{1e3 * part['seconds']:9.2f} ms  {100 * part['share']:6.2f} %"
               for name, part in result["parts"].items()]
     over = 100 * (m["stored_bytes"] / m["theory_bytes"] - 1)
-    lines += [f"rollout storage {m['stored_bytes'] / 2**20:.1f} MiB, in theory {m['theory_bytes'] / 2**20:.1f} MiB ({over:+.1f} %)"
-              + (f", resident {m['resident_bytes'] / 2**20:.1f} MiB" if m["resident_bytes"] else "")]
-    lines += [f"  {name:<30}{size / 2**20:9.2f} MiB" for name, size in sorted(m["fields_bytes"].items(), key=lambda x: -x[1])[:6]]
+    lines += [f"rollout storage {m['stored_bytes'] / 2**20:.1f} MiB, in theory {m['theory_bytes'] / 2**20:.1f} MiB "
+              f"({over:+.1f} %)" + (f", resident {m['resident_bytes'] / 2**20:.1f} MiB" if m["resident_bytes"] else "")]
+    lines += [f"  {name:<30}{size / 2**20:9.2f} MiB"
+              for name, size in sorted(m["fields_bytes"].items(), key=lambda x: -x[1])[:6]]
     return lines
 
 

@@ -1,4 +1,6 @@
-"""`rearrange eval` and `rearrange record` of one skill or navigation task: who acts in which environment, and what becomes of it."""
+"""`rearrange eval` and `rearrange record` of one skill or navigation task: who acts in which environment, and what
+becomes of it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ def evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
                            evaluation.SEED_STRIDE * plain["seed"], run.silent)
     remote = remote_at(plain["url"], RemoteSettings(**plain["remote"])) if plain["agent"] == "remote" else None
     if ":" in plain["agent"]:
-        OwnAgent(plain["agent"], "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
+        # which says what is wrong with it
+        OwnAgent(plain["agent"], "agent", 1, probe.observation_space, probe.action_space)
     if plain["agent"] in NAVIGATION_AGENTS:
         from rearrange.navigation.scripted_agents import SCRIPTED
 
@@ -59,8 +62,8 @@ def evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     run.create()
     count = min(plain["episodes"], probe.listed or plain["episodes"])  # of a file none twice
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos), recorded, default_speed(plain), plain["network"],
-                         remote)
+                         plain["deterministic"], plain["video"], str(run.videos), recorded, default_speed(plain),
+                         plain["network"], remote)
     run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {plain['agent']}")
     for line in table([choice]):
         run.say(line)
@@ -116,7 +119,8 @@ def recorded_skill(plain: dict[str, Any], settings: Settings) -> Prepared:
     if seen and asked not in (None, seen):
         raise UserError(f"image_size={asked}: the policy of {choice.checkpoint} sees {seen} pixels; leave it out.")
     env |= {"depth_size": seen or task.env["depth_size"]}
-    probe = _fit_to_policy(task.name, env, choice.checkpoint, None, plain["episodes"], SEED_STRIDE * plain["seed"], False)
+    probe = _fit_to_policy(task.name, env, choice.checkpoint, None, plain["episodes"], SEED_STRIDE * plain["seed"],
+                           False)
     if ":" in agent:
         OwnAgent(agent, "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
     job = SkillJob(task.name, env, "policy" if learned else agent, choice.checkpoint and str(choice.checkpoint),
@@ -160,10 +164,12 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
 
     kept = {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
     if plain["agent"] == "pointnav":
-        return _point_goal(plain, skill), env | {"depth_size": 0} | {key: value for key, value in JUDGED.items() if key not in kept}
+        return _point_goal(plain, skill), env | {"depth_size": 0} | {key: value for key, value in JUDGED.items()
+                                                                     if key not in kept}
     if plain["agent"] != "policy":
         look = plain["agent"] == "remote" or ":" in plain["agent"]
-        seen = plain["remote"]["image_size"] if look else 128 if plain["agent"] == "map" else env["depth_size"]  # others look at nothing
+        # others look at nothing
+        seen = plain["remote"]["image_size"] if look else 128 if plain["agent"] == "map" else env["depth_size"]
         if plain["agent"] == "remote":
             return Choice(skill, plain["url"], ASKED), env | {"depth_size": seen}
         return Choice(skill, plain["agent"], ASKED), env | {"depth_size": seen}

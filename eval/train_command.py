@@ -54,7 +54,8 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
         raise UserError(in_keys(error)) from error
     probe = probe_env(task, silent=run.silent)
     engine = per_action(engine, task, probe)
-    meta = task.meta() | ({"started_from": begun_with} if begun_with else {}) | ({"network": network} if network else {})
+    meta = task.meta() | ({"started_from": begun_with} if begun_with else {}) | ({"network": network} if network
+                                                                                 else {})
     other = transfer if start_from else None
     taken = _check_network(engine, probe, make_policy, resume_from or start_from, bool(resume_from), other)
     phases = _phases(engine, plain, task, probe, _step_of(resume_from), run)
@@ -77,12 +78,13 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             result = _one_after_another(phases, task.make, make_policy=make_policy, transfer=bool(other))
             run.stopped_by = result.reason
             return {} if result.reason == "complete" else None
-        with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"], run.log,
-                       plain["logger"]["wandb"], plain) as (logger, progress):
+        with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"],
+                       run.log, plain["logger"]["wandb"], plain) as (logger, progress):
             if phases[-1].demonstrations:
                 progress.total = engine.steps  # not whole rollouts
-            result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta, make_policy=make_policy,
-                                        callbacks=(run, logger, progress), transfer=bool(other),
+            result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta,
+                                        make_policy=make_policy, callbacks=(run, logger, progress),
+                                        transfer=bool(other),
                                         eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
@@ -96,11 +98,13 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             _tell(run, f"{in_keys(error)}\nThe run ended; {_newest_in_words(run)}. Continue with: {again}")
         run.finish("failed")
         raise SystemExit(1) from None
-    final = {k: v for k, v in (result.history[-1] if result.history else {}).items() if k.startswith(("episode/", "step"))}
+    final = {k: v for k, v in (result.history[-1] if result.history else {}).items()
+             if k.startswith(("episode/", "step"))}
     if result.reached:
         run.say(f"{result.reason}, as good as stop_at={engine.stop_at:g}")
     elif result.reason != "complete":
-        if result.checkpoint and result.checkpoint.parent != run.checkpoints:  # another process works in the place of this run
+        # another process works in the place of this run
+        if result.checkpoint and result.checkpoint.parent != run.checkpoints:
             again = f"rearrange train {task.word} checkpoint={shlex.quote(str(result.checkpoint))}{where}"
         run.say(f"stopped by {result.reason} after {result.steps:,} steps; {_saved_in_words(result)}. Continue with: "
                 f"{again}")
@@ -137,15 +141,16 @@ def _one_after_another(phases: list[_Phase], make: Callable[[], Any], resume_fro
     from trainer.loop import train as run_engine
 
     for phase in phases:
-        result = run_engine(make, phase.engine, resume_from=resume_from, start_from=start_from, demonstrations=phase.demonstrations,
-                            **others)
+        result = run_engine(make, phase.engine, resume_from=resume_from, start_from=start_from,
+                            demonstrations=phase.demonstrations, **others)
         if result.reason != "complete" or result.unsaved_steps:
             break
         resume_from, start_from = result.checkpoint, None
     return result
 
 
-def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasium.Env, done: int, run: Run) -> list[_Phase]:
+def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasium.Env, done: int,
+            run: Run) -> list[_Phase]:
     """What is left of a training of which so many steps are done: from demonstrations, in homes, or first one and
     then the other."""
     folder, steps = plain.get("demos"), plain.get("demos_steps")
@@ -289,8 +294,9 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
             theirs, ours = seen(content), policy.seen
             other = next((key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)), None)
             if other is not None and not to_continue:
-                what = " and ".join(f"{who} {'none' if key_shape is None else f'of shape {key_shape}'}" for who, key_shape in (
-                    ("its policy sees", theirs.get(other)), ("this run's has", ours.get(other))))
+                what = " and ".join(
+                    f"{who} {'none' if key_shape is None else f'of shape {key_shape}'}"
+                    for who, key_shape in (("its policy sees", theirs.get(other)), ("this run's has", ours.get(other))))
                 meta = training_of(content)
                 task = meta.get("skill") or meta.get("nav")
                 fits = f", or begin with what fits of it: transfer={task}" if task else ""

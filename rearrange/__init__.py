@@ -1,7 +1,8 @@
 """rearrange: train mobile-manipulation skills with VER and chain them to solve the Home Assistant Benchmark.
 
-`import rearrange` makes the environments known to Gymnasium: `gymnasium.make("rearrange/Pick-v0")`. In the processes of the
-command line `rearrange.command_line.commands` does it, since Gymnasium takes longer to import than `rearrange --help` to answer.
+`import rearrange` makes the environments known to Gymnasium: `gymnasium.make("rearrange/Pick-v0")`. In the processes of
+the command line `rearrange.command_line.commands` does it, since Gymnasium takes longer to import than `rearrange
+--help` to answer.
 
 `rearrange.load_pretrained("pick")` gives an environment and a trained policy for it.
 """
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["RearrangeEnv", "UserError", "load_pretrained", "make_env"]
 
-_HOME = {"RearrangeEnv": "rearrange.env.skill_env", "UserError": "rearrange.home.errors", "load_pretrained": "eval.trained_policy",
-         "make_env": "skills"}  # loaded on first use
+_HOME = {"RearrangeEnv": "rearrange.env.skill_env", "UserError": "rearrange.home.errors",
+         "load_pretrained": "eval.trained_policy", "make_env": "skills"}  # loaded on first use
 
 
 def __getattr__(name: str) -> Any:

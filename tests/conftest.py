@@ -1,5 +1,5 @@
-"""What `make test` does before and how it goes through the tests: it gives whole files to several processes, so what all of them need is
-compiled once before, and the files that take longest come first.
+"""What `make test` does before and how it goes through the tests: it gives whole files to several processes, so what
+all of them need is compiled once before, and the files that take longest come first.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import pytest
 
 from tests import small_disk as disks
 
-# Torch's OpenMP threads wait by spinning: where several processes share the cores, a training then takes three times its processor time.
+# Torch's OpenMP threads wait by spinning: where several processes share the cores, a training then takes three times
+# its processor time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-LONG = (  # half a minute of processor time or more each; none of them is left for the end, when other processes have nothing to do
-    "tests/trainer/faults/test_evaluation_process.py", "tests/e2e/test_removed_directory.py", "tests/trainer/test_evaluation.py",
-    "tests/trainer/workers/test_batched.py", "tests/eval/recording/test_full_disk.py", "tests/e2e/test_attacked.py", "tests/e2e/test_ranks.py", "tests/trainer/ranks/test_ranks.py", "tests/eval/test_reproduce.py",
-    "tests/trainer/faults/test_faults.py", "tests/docs/test_extend.py", "tests/trainer/test_every_step.py", "tests/trainer/test_loop.py",
+LONG = (  # half a minute of processor time or more each: they begin first, so that none is left for the end
+    "tests/trainer/faults/test_evaluation_process.py", "tests/e2e/test_removed_directory.py",
+    "tests/trainer/test_evaluation.py",
+    "tests/trainer/workers/test_batched.py", "tests/eval/recording/test_full_disk.py", "tests/e2e/test_attacked.py",
+    "tests/e2e/test_ranks.py", "tests/trainer/ranks/test_ranks.py", "tests/eval/test_reproduce.py",
+    "tests/trainer/faults/test_faults.py", "tests/docs/test_extend.py", "tests/trainer/test_every_step.py",
+    "tests/trainer/test_loop.py",
     "tests/docs/test_pages.py", "tests/trainer/test_experience.py", "tests/trainer/test_deterministic.py",
 )
 COMPILES = (  # commands that between them use most compiled functions, some twenty seconds of compiling the first time
@@ -34,8 +38,9 @@ def pytest_configure(config):
         return
     print("compiling once for all processes, half a minute", flush=True)
     with tempfile.TemporaryDirectory() as place:
-        commands = [subprocess.Popen([sys.executable, "-P", "-m", "rearrange", "eval", *words, f"output={place}"], cwd=place,
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for words in COMPILES]
+        commands = [subprocess.Popen([sys.executable, "-P", "-m", "rearrange", "eval", *words, f"output={place}"],
+                                     cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    for words in COMPILES]
         for command in commands:
             command.wait()  # what it finds wrong the tests find, too
 

@@ -1,4 +1,6 @@
-"""The rooms of the house: which file stands in which, by the table of docs/architecture.md, and what each file imports."""
+"""The rooms of the house: which file stands in which, by the table of docs/architecture.md, and what each file
+imports.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ def room_of(file: str) -> str:
 def imports(file: str) -> set[str]:
     """The files of ours that a file imports, inside functions too; not what is there for type checkers alone."""
     tree = ast.parse((HOME / file).read_text(encoding="utf-8"))
-    for_types = {id(node) for block in ast.walk(tree) if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
-                 for node in ast.walk(block)}
+    for_types = {id(node) for block in ast.walk(tree) if isinstance(block, ast.If)
+                 and "TYPE_CHECKING" in ast.unparse(block.test) for node in ast.walk(block)}
     names: list[str] = []
     for node in ast.walk(tree):
         if id(node) in for_types:

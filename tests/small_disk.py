@@ -13,7 +13,9 @@ import pytest
 
 
 def mount(folder: Path, options: str) -> None:
-    """Mount a file system in memory at a folder, or mount it again with other options; the test is skipped where that is not allowed."""
+    """Mount a file system in memory at a folder, or mount it again with other options; the test is skipped where that
+    is not allowed.
+    """
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")

@@ -1,12 +1,12 @@
 """Every skill, scenario and navigation task does what it did: sums over a seeded rollout are those of behaviour.json.
 
-MuJoCo's floating point differs between processors, so the file holds sums to 1e-4 over 20 steps, not exact values. To renew it
-after a change of behaviour that is meant, and to add a new skill or scenario:
+MuJoCo's floating point differs between processors, so the file holds sums to 1e-4 over 20 steps, not exact values. To
+renew it after a change of behaviour that is meant, and to add a new skill or scenario:
 
     python -m tests.test_behaviour
 
-The difference in behaviour.json then shows what has changed, and belongs into the same commit. What it holds for a case: the steps
-done, and of the rewards and of each observation the sum and the sum of absolute values.
+The difference in behaviour.json then shows what has changed, and belongs into the same commit. What it holds for a
+case: the steps done, and of the rewards and of each observation the sum and the sum of absolute values.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import rearrange  # noqa: F401 - makes the ids known
 FILE = Path(__file__).with_name("behaviour.json")
 STEPS, TOLERANCE = 20, 1e-4  # of the sum of absolute values
 RECORDED = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-LIMITED = {"Pick": "arm grip", "Place": "arm grip", "OpenCabinet": "arm grip", "CloseCabinet": "arm", "OpenFridge": "arm grip",
-           "CloseFridge": "arm"}
+LIMITED = {"Pick": "arm grip", "Place": "arm grip", "OpenCabinet": "arm grip", "CloseCabinet": "arm",
+           "OpenFridge": "arm grip", "CloseFridge": "arm"}
 
 
 def cases() -> list[str]:
@@ -48,7 +48,8 @@ def measured(case: str) -> dict[str, list[float]]:
         if terminated or truncated:
             break
     env.close()
-    return {"steps": [steps], "reward": sums(rewards)} | {key: sums([observation[key] for observation in seen]) for key in seen[0]}
+    return {"steps": [steps],
+            "reward": sums(rewards)} | {key: sums([observation[key] for observation in seen]) for key in seen[0]}
 
 
 def action_of(space: gymnasium.Space, rng: np.random.Generator) -> np.ndarray | int:
@@ -72,7 +73,8 @@ def test_a_rollout_is_as_recorded(case):
     now = measured(case)
     assert set(now) == set(RECORDED[case])
     for what, was in RECORDED[case].items():
-        assert now[what] == pytest.approx(was, rel=0, abs=TOLERANCE * max(was[-1], 1e-2)), f"{what} of {case} has changed"
+        assert now[what] == pytest.approx(was, rel=0,
+                                          abs=TOLERANCE * max(was[-1], 1e-2)), f"{what} of {case} has changed"
 
 
 def test_skills_and_scenarios_are_recorded():

@@ -16,24 +16,29 @@ CALLED = (
     "__getattr__", "_do_*",  # of a module; the viewer's messages
     "CloseCabinet", "CloseFridge", "OpenCabinet", "OpenFridge", "Pick", "Place",  # skills
     "LeRobotFiles", "MinariFiles",  # formats of recordings
-    "list_", "write_film", "_", "call_stop", "hand_to", "move_hand",  # the command `list`; whichever logger has it; the viewer's page and driver
+    # the command `list`; whichever logger has it; the viewer's page and driver
+    "list_", "write_film", "_", "call_stop", "hand_to", "move_hand",
     "create_module", "exec_module",  # importlib
     "load_sweep_config", "syntaxError", "request_share_url", "handle_error",  # Hydra, ANTLR, viser, socketserver
-    "sb3", "cleanrl", "recurrent", "step_async", "step_wait", "get_attr", "set_attr", "env_method", "env_is_wrapped",  # Stable-Baselines3
-    "_on_rollout_start", "_on_rollout_end", "_on_step", "get_out_size", "on_training_step",  # its callbacks, Sample Factory's
+    "sb3", "cleanrl", "recurrent", "step_async", "step_wait", "get_attr", "set_attr", "env_method",
+    "env_is_wrapped",  # Stable-Baselines3
+    "_on_rollout_start", "_on_rollout_end", "_on_step", "get_out_size",
+    "on_training_step",  # its callbacks, Sample Factory's
 )
 
 
 def unused(*folders: Path) -> set[str]:
     found = Vulture()
     found.scavenge(list(map(str, folders)))
-    return {item.name for item in found.get_unused_code(min_confidence=60) if item.typ in ("function", "class", "method", "property")}
+    return {item.name for item in found.get_unused_code(min_confidence=60)
+            if item.typ in ("function", "class", "method", "property")}
 
 
 def test_nothing_is_there_for_nobody():
     dead = unused(*(HOME / package for package in PACKAGES))
     assert not (left := {name for name in dead if not any(fnmatch(name, called) for called in CALLED)}), left
-    assert not (known := {called for called in CALLED if not any(fnmatch(name, called) for name in dead)}), f"no longer there: {known}"
+    assert not (known := {called for called in CALLED
+                          if not any(fnmatch(name, called) for name in dead)}), f"no longer there: {known}"
 
 
 def test_a_function_that_nobody_calls_is_found(tmp_path):
@@ -42,5 +47,6 @@ def test_a_function_that_nobody_calls_is_found(tmp_path):
 
 
 def test_the_linter_finds_nothing():
-    done = subprocess.run([sys.executable, "-m", "ruff", "check", "--quiet", "."], cwd=HOME, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "ruff", "check", "--quiet", "."], cwd=HOME, capture_output=True,
+                          text=True)
     assert done.returncode == 0, done.stdout + done.stderr

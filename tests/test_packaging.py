@@ -43,8 +43,10 @@ def required(*extras: str) -> list[str]:
 def test_what_is_installed_satisfies_the_requirements_of_every_extra():
     """As `pip check`, and for the extras, too; of an extra that is not installed, what is there."""
     there = {canonicalize_name(each.name): each for each in importlib.metadata.distributions() if each.name}
-    waiting = [(extra or "rearrange", Requirement(line)) for extra in ("", *EXTRAS) for line in required(*filter(None, [extra]))]
-    wrong, seen, must_be_there = [], set(), {canonicalize_name(Requirement(line).name) for line in required() + required("test")}
+    waiting = [(extra or "rearrange", Requirement(line)) for extra in ("", *EXTRAS)
+               for line in required(*filter(None, [extra]))]
+    wrong, seen, must_be_there = [], set(), {canonicalize_name(Requirement(line).name) for line in required()
+                                             + required("test")}
     for who, need in waiting:  # grows
         name, found = canonicalize_name(need.name), there.get(canonicalize_name(need.name))
         if need.marker and not need.marker.evaluate({"extra": ""}):
@@ -62,18 +64,19 @@ def test_what_is_installed_satisfies_the_requirements_of_every_extra():
 
 
 def run_pip(python: Path, *words: object) -> subprocess.CompletedProcess:
-    return subprocess.run([python, "-m", "pip", *map(str, words), "--disable-pip-version-check", "--quiet"], capture_output=True, text=True,
-                          env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
+    return subprocess.run([python, "-m", "pip", *map(str, words), "--disable-pip-version-check", "--quiet"],
+                          capture_output=True, text=True, env={**os.environ, "DISABLE_SQLALCHEMY_CEXT": "1"})
 
 
 @pytest.fixture(scope="module")
 def resolver(tmp_path_factory):
-    """A Python with the newest pip, which reads metadata without the packages, and a folder with wheels of SOURCES: for another
-    Python than its own, pip takes nothing else."""
+    """A Python with the newest pip, which reads metadata without the packages, and a folder with wheels of SOURCES: for
+    another Python than its own, pip takes nothing else."""
     folder = tmp_path_factory.mktemp("resolver")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     python, links = folder / "venv/bin/python", folder / "links"
-    for words in (("install", "--upgrade", "pip"), ("wheel", "--no-deps", "--no-binary=:all:", "--wheel-dir", links, *SOURCES)):
+    for words in (("install", "--upgrade", "pip"),
+                  ("wheel", "--no-deps", "--no-binary=:all:", "--wheel-dir", links, *SOURCES)):
         done = run_pip(python, *words)
         if done.returncode:
             pytest.skip(f"no index of packages is reached: {done.stderr.strip().splitlines()[-1]}")
@@ -85,14 +88,16 @@ def resolver(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 def test_an_extra_changes_no_version_of_what_is_there(python, resolver, tmp_path):
-    """Every extra alone, and all together, can be installed, as pip resolves them. What several of them bring is the same version
-    in each, so that no extra lowers what the package or another one has brought. `test` is for an environment of its own."""
+    """Every extra alone, and all together, can be installed, as pip resolves them. What several of them bring is the
+    same version in each, so that no extra lowers what the package or another one has brought. `test` is for an
+    environment of its own."""
     versions: dict[str, dict[str, list[str]]] = {}
 
     def resolved(extras: tuple[str, ...]) -> subprocess.CompletedProcess:
         lines = required() + (required(*extras) if extras else [])
-        return run_pip(resolver[0], "install", "--dry-run", "--ignore-installed", "--report", "-", "--only-binary=:all:",
-                       "--python-version", python, "--find-links", resolver[1], "--target", tmp_path / "nowhere", *lines)
+        return run_pip(resolver[0], "install", "--dry-run", "--ignore-installed", "--report", "-",
+                       "--only-binary=:all:", "--python-version", python, "--find-links", resolver[1], "--target",
+                       tmp_path / "nowhere", *lines)
 
     sets = [(), *((extra,) for extra in EXTRAS), tuple(EXTRAS)]
     with ThreadPoolExecutor(4) as at_once:
@@ -160,7 +165,8 @@ def test_the_wheel_works_from_another_directory(wheel, tmp_path):
 
 def test_the_wheel_tells_gymnasium_where_the_environments_are(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        words = {name.rpartition("/")[2]: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
+        words = {name.rpartition("/")[2]: archive.read(name).decode() for name in archive.namelist()
+                 if ".dist-info/" in name}
     assert "[gymnasium.envs]\n__root__ = rearrange.env.registration:register_envs" in words["entry_points.txt"]
     assert "Classifier: Typing :: Typed" in words["METADATA"] and "# rearrange" in words["METADATA"]
 

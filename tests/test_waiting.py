@@ -12,10 +12,13 @@ def test_every_place_that_depends_on_a_clock_says_why_it_may():
 
 
 @pytest.mark.parametrize("line, kind", [
-    ("time.sleep(1.0)", "sleeps"), ("from time import sleep; sleep(2)", "sleeps"), ("began = time.monotonic()", "measures"),  # timed: data
+    ("time.sleep(1.0)", "sleeps"), ("from time import sleep; sleep(2)", "sleeps"),
+    ("began = time.monotonic()", "measures"),  # timed: data
     ("process.communicate(timeout=20)", "limit"), ("process.wait(10)", "limit"), ("thread.join(5.0)", "limit"),
-    ("finish(process, timeout_s=30.0)", "limit"), ("agent(step_timeout_s=1)", "limit"), ("CODE = 'import time; time.sleep(3)'", "sleeps"),  # timed: data
-    ("process.wait()", None), ("process.wait(60)", None), ("', '.join(names)", None), ("events.get('a')", None), ("time.ctime()", None),
+    ("finish(process, timeout_s=30.0)", "limit"), ("agent(step_timeout_s=1)", "limit"),
+    ("CODE = 'import time; time.sleep(3)'", "sleeps"),  # timed: data
+    ("process.wait()", None), ("process.wait(60)", None), ("', '.join(names)", None), ("events.get('a')", None),
+    ("time.ctime()", None),
 ])
 def test_a_place_that_depends_on_a_clock_is_found(tmp_path: Path, line, kind):
     (file := tmp_path / "test_x.py").write_text(f"import time\n{line}\n{line}  # timed: an environment that is slow\n")

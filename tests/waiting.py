@@ -2,8 +2,8 @@
 
     python -m tests.waiting         lists every place of the tests that sleeps, measures or has a limit below a minute
 
-`tests/test_waiting.py` allows such a place only where a comment `# timed: why` on its line says why a busy machine cannot break it, or
-`# all timed: why` says so for a whole file.
+`tests/test_waiting.py` allows such a place only where a comment `# timed: why` on its line says why a busy machine
+cannot break it, or `# all timed: why` says so for a whole file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 LIMIT_S = 60.0  # longer than any event takes on a machine that is busy with other things
 MARK, FILE_MARK = "# timed:", "# all timed:"
-CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time", "time_ns", "monotonic_ns", "perf_counter_ns"}
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time", "time_ns", "monotonic_ns",
+          "perf_counter_ns"}
 WAITS = {"wait", "join", "communicate", "recv", "get", "acquire", "result", "poll", "settimeout"}
 LIMITS = ("timeout", "timeout_s", "limit_s", "deadline")
 
 
-def until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S, process: subprocess.Popen | None = None) -> None:
+def until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S,
+          process: subprocess.Popen | None = None) -> None:
     """Wait until a condition holds.
 
     Args:
@@ -81,7 +83,9 @@ def _kind(call: ast.Call) -> str:
 
 
 def places(file: Path) -> Iterator[Place]:
-    """Every place of one file that depends on a clock; the code of child processes, in strings, is searched by words."""
+    """Every place of one file that depends on a clock; the code of child processes, in strings, is searched by
+    words.
+    """
     lines = file.read_text().splitlines()
     for_all = next((line.partition(FILE_MARK)[2].strip() for line in lines if line.startswith(FILE_MARK)), "")
     found: dict[tuple[int, str], int] = {}  # line and kind -> last line of the expression
@@ -99,7 +103,8 @@ def places(file: Path) -> Iterator[Place]:
 
 def all_places() -> list[Place]:
     """Those of all tests, file by file."""
-    return [place for file in sorted(TESTS.rglob("*.py")) for place in sorted(places(file), key=lambda place: place.line)]
+    return [place for file in sorted(TESTS.rglob("*.py"))
+            for place in sorted(places(file), key=lambda place: place.line)]
 
 
 if __name__ == "__main__":

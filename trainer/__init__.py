@@ -4,7 +4,8 @@
     from trainer import TrainConfig, train
     result = train(lambda: gym.make("Pendulum-v1"), TrainConfig(steps=100_000))
 
-Names are loaded on first use, so that environment workers, which import only `trainer.workers.worker`, never load torch.
+Names are loaded on first use, so that environment workers, which import only `trainer.workers.worker`, never load
+torch.
 """
 
 from __future__ import annotations
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from trainer.player import Player
     from trainer.policy import Policy
 
-__all__ = [
-    "CheckpointError", "CollectConfig", "PPOConfig", "Player", "Policy", "PolicyConfig", "TrainConfig", "TrainResult", "WorkerError",
-    "load_checkpoint", "load_policy", "train",
-]
+__all__ = ["CheckpointError", "CollectConfig", "PPOConfig", "Player", "Policy", "PolicyConfig", "TrainConfig",
+           "TrainResult", "WorkerError", "load_checkpoint", "load_policy", "train"]
 _HOME = {
     "train": "loop", "TrainResult": "loop", "TrainConfig": "config", "PPOConfig": "config", "PolicyConfig": "config",
     "CollectConfig": "config", "Policy": "policy", "load_checkpoint": "checkpoint", "load_policy": "checkpoint",

@@ -58,8 +58,8 @@ class PolicyConfig:
         return (2 if self.memory == "lstm" else 1) * self.lstm_layers * self.hidden_size
 
 
-OF_THE_WEIGHTS = ("embedding_size", "hidden_size", "lstm_layers", "memory", "skip", "body_size", "body_layers", "separate_value",
-                  "normalize_observations", "normalize_returns", "tanh_mean")
+OF_THE_WEIGHTS = ("embedding_size", "hidden_size", "lstm_layers", "memory", "skip", "body_size", "body_layers",
+                  "separate_value", "normalize_observations", "normalize_returns", "tanh_mean")
 """Settings of a policy that its weights were learned with: a training that begins with a checkpoint takes them from
 there."""
 
@@ -145,7 +145,8 @@ class CollectConfig:
     @property
     def preempted_by(self) -> str:
         """One of PREEMPTION."""
-        return self.preemption if self.preemption != "auto" else {"ver": "optimal", "ddppo": "fraction"}.get(self.mode, "none")
+        return self.preemption if self.preemption != "auto" else {"ver": "optimal",
+                                                                  "ddppo": "fraction"}.get(self.mode, "none")
 
 
 @dataclass(frozen=True)

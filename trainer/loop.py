@@ -67,11 +67,11 @@ class TrainResult:
 
 
 def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_dir: str | os.PathLike | None = None,
-          resume_from: str | os.PathLike | None = None, observers: Sequence[Callable[[int, Mapping[str, float]], Any]] = (),
-          meta: dict[str, Any] | None = None, start_from: str | os.PathLike | None = None, progress: bool = True,
-          callbacks: Sequence[Any] = (), make_policy: MakePolicy = Policy,
-          eval_env: Callable[[], Any] | None = None, demonstrations: Demonstrations | None = None,
-          transfer: bool = False) -> TrainResult:
+          resume_from: str | os.PathLike | None = None,
+          observers: Sequence[Callable[[int, Mapping[str, float]], Any]] = (), meta: dict[str, Any] | None = None,
+          start_from: str | os.PathLike | None = None, progress: bool = True, callbacks: Sequence[Any] = (),
+          make_policy: MakePolicy = Policy, eval_env: Callable[[], Any] | None = None,
+          demonstrations: Demonstrations | None = None, transfer: bool = False) -> TrainResult:
     """Train a policy with VER and PPO on any Gymnasium environment.
 
     Started by torchrun or srun, this process is one of several ranks that learn one policy (trainer/ranks/ranks.py).
@@ -119,8 +119,8 @@ def train(make_env: Callable[[], Any], config: TrainConfig = TrainConfig(), run_
             learn(run)
         learner, saver = run.learner, run.saver
         reason = "complete" if learner.steps >= run.config.steps else run.stop.agreed
-        return TrainResult(learner.policy, learner.steps, reason, saver.newest, list(run.log.history), saver.unsaved_steps,
-                           run.evaluations.reached, run.evaluations.best)
+        return TrainResult(learner.policy, learner.steps, reason, saver.newest, list(run.log.history),
+                           saver.unsaved_steps, run.evaluations.reached, run.evaluations.best)
 
 
 def learn(run: Run) -> None:
@@ -189,14 +189,16 @@ class Asked:
 def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
     """A run at its beginning."""
     config, device = asked.config.for_ranks(ranks.local_size), _device(asked.config.device, ranks.local_rank)
-    run_dir, resume_from, demonstrations, meta = asked.run_dir, asked.resume_from, asked.demonstrations, plain(asked.meta)
+    run_dir, resume_from, demonstrations = asked.run_dir, asked.resume_from, asked.demonstrations
+    meta = plain(asked.meta)
     first = ranks.rank == 0  # reads and writes; the others are told
     n = config.collect.num_envs
     with ExitStack() as stack:
         own = stack.enter_context(_own(run_dir, resume_from)) if first and run_dir is not None else None
         content = ranks.from_first(
             checkpoint.load_checkpoint(resume_from, to_continue=True) if first and resume_from is not None else None)
-        start = ranks.from_first(checkpoint.load_checkpoint(asked.start_from) if first and asked.start_from is not None else None)
+        start = ranks.from_first(checkpoint.load_checkpoint(asked.start_from) if first and asked.start_from is not None
+                                 else None)
         began_with = checkpoint.newest(Path(resume_from)) if content and first else None
         done = content["counters"]["steps"] if content else 0
         saved = _saved_by(ranks, content, n) if config.deterministic and demonstrations is None else None
@@ -207,7 +209,8 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
         replay = order.restore(saved["collector"]) if order and saved else ()
         evaluator = None
         if first and config.eval_every:  # whose environment is made meanwhile
-            evaluator = Evaluator(asked.make_env if asked.eval_env is None else asked.eval_env, asked.make_policy, config)
+            evaluator = Evaluator(asked.make_env if asked.eval_env is None else asked.eval_env, asked.make_policy,
+                                  config)
             stack.callback(evaluator.close)
         environments: Any = demonstrations  # which show the same spaces, and are not stepped
         if environments is None and config.collect.num_workers == 0:
@@ -244,9 +247,10 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
         if saved:
             with checkpoint.using(resume_from or ""):
                 rollout.restore(saved["rollout"])
-        experience: Experience = (Demonstrated(demonstrations, rollout, config.seed, ranks.rank) if demonstrations is not None else
-                                  Overlapping(collector, rollout, learner.policy, saved, ranks.total) if config.collect.overlap else
-                                  Alternating(collector, rollout))
+        experience: Experience = (Demonstrated(demonstrations, rollout, config.seed, ranks.rank)
+                                  if demonstrations is not None
+                                  else Overlapping(collector, rollout, learner.policy, saved, ranks.total)
+                                  if config.collect.overlap else Alternating(collector, rollout))
         stack.callback(experience.close)
         run_dir = ranks.from_first(run_dir)
         nodes.compare(ranks, run_dir)
@@ -262,14 +266,15 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
         yield Run(config, run_dir, ranks, threads, learner, rollout, experience, told, log, saver, evaluations, stop)
 
 
-def _learner(config: TrainConfig, environments: Environments | BatchedEnvironments | Demonstrations, device: torch.device, ranks: Ranks,
-             make_policy: MakePolicy, clones: bool) -> Learner:
+def _learner(config: TrainConfig, environments: Environments | BatchedEnvironments | Demonstrations,
+             device: torch.device, ranks: Ranks, make_policy: MakePolicy, clones: bool) -> Learner:
     """The learner, unless the run does not fit into memory; how large the engine's own network would be is known
     before."""
     observations, actions = environments.observation_space, action_numbers(environments.action_space)
     if make_policy is Policy:
         check_memory(config, observations, actions)
-    learner = Learner(config, environments.observation_space, environments.action_space, device, ranks, make_policy, clones)
+    learner = Learner(config, environments.observation_space, environments.action_space, device, ranks, make_policy,
+                      clones)
     if make_policy is not Policy:
         check_memory(config, observations, actions, learner.policy.state_size)
     return learner

@@ -46,9 +46,10 @@ def setting(default: Any = MISSING, text: str = "", *, above: float | None = Non
         path, also: whether it may be a path; forms of a text, see TEXTS.
         beyond: a type, or a single number, that is allowed in Python although the rest is not met.
     """
-    bounds = {"above": above, "at_least": at_least, "at_most": at_most, "choices": choices or None, "path": path or None,
-              "also": also or None, "beyond": beyond}
-    return field(default=default, metadata={"text": text} | {name: bound for name, bound in bounds.items() if bound is not None})
+    bounds = {"above": above, "at_least": at_least, "at_most": at_most, "choices": choices or None,
+              "path": path or None, "also": also or None, "beyond": beyond}
+    return field(default=default,
+                 metadata={"text": text} | {name: bound for name, bound in bounds.items() if bound is not None})
 
 
 def block(whole: Any = None, /, **settings: Any) -> Any:
@@ -138,7 +139,8 @@ class Alternative:
             return self.word
         if self.type in TEXTS:
             return TEXTS[self.type][1]
-        kind = f"words of {' '.join(self.items)}" if self.items else f"{self.count} numbers" if self.count else self.type
+        several = f"{self.count} numbers" if self.count else self.type
+        kind = f"words of {' '.join(self.items)}" if self.items else several
         low, high = ("1e12" if bound == 1e12 else _spoken(bound) for bound in (self.low, self.high))
         if low and high and not self.open_low:
             return f"{kind} {low}..{high}"
@@ -159,8 +161,8 @@ class Rule:
 
     @staticmethod
     def of(annotation: str, above: float | None = None, at_least: float | None = None, at_most: float | None = None,
-           choices: tuple[str, ...] = (), path: bool = False, also: tuple[str, ...] = (), beyond: type | float | None = None,
-           **_: Any) -> Rule:
+           choices: tuple[str, ...] = (), path: bool = False, also: tuple[str, ...] = (),
+           beyond: type | float | None = None, **_: Any) -> Rule:
         """The rule of a field of a dataclass, from its annotation and its metadata."""
         low = above if above is not None else at_least if at_least is not None else -math.inf
         found: list[Alternative] = []
@@ -242,7 +244,8 @@ def _sentence(name: str, value: Any, rule: Rule) -> str:
     """What is wrong with a value, and what it must be."""
     wrong = next((item for item in value if item not in rule.words()), value) if isinstance(value, list) else value
     near = difflib.get_close_matches(str(wrong), rule.words(), 1, cutoff=0.5)
-    finite = all(math.isfinite(item) for item in (value if isinstance(value, list) else [value]) if isinstance(item, float))
+    finite = all(math.isfinite(item) for item in (value if isinstance(value, list) else [value])
+                 if isinstance(item, float))
     hint = f" Did you mean {near[0]}?" if near and near[0] != wrong else ""
     shown = "null" if value is None else str(value).lower() if isinstance(value, bool) else value
     return f"{name}={shown} is not allowed: it must be {rule}{'' if finite else ', and finite'}.{hint}"
@@ -263,7 +266,8 @@ def checked(rule: Rule | None, name: str, given: Any) -> Any:
 
 
 def _is_beyond(rule: Rule, given: Any) -> bool:
-    return isinstance(given, rule.beyond) if isinstance(rule.beyond, type) else rule.beyond is not None and given == rule.beyond
+    return isinstance(given, rule.beyond) if isinstance(rule.beyond,
+                                                        type) else rule.beyond is not None and given == rule.beyond
 
 
 def _plain(value: Any) -> Any:
@@ -341,7 +345,8 @@ def defaults_of(settings: type) -> dict[str, Any]:
             inside = made
             for parent in parents:
                 inside = inside.setdefault(parent, {})
-            inside[last] = None if key.default is MISSING else list(key.default) if isinstance(key.default, list) else key.default
+            inside[last] = None if key.default is MISSING else list(
+                key.default) if isinstance(key.default, list) else key.default
     return made
 
 

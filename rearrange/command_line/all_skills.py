@@ -31,7 +31,8 @@ def run(command: str, words: list[str], group: str = "skill") -> int:
         raise UserError(f"{group}=all is for eval; {command} takes one {group}: {', '.join(options.choices(group))}.")
     words, hydras = launcher_words.split(words)
     jobs, name = plan(command, words, group)
-    saved = next(iter(jobs.values()))[1].parent.parent / ("all" if group == "skill" else "all_scenarios") / f"{name}.json"
+    saved = next(iter(jobs.values()))[1].parent.parent / ("all" if group == "skill"
+                                                          else "all_scenarios") / f"{name}.json"
     with launching(hydras, saved.parents[2] / "sweeps" / f"{command}_{name}") as launched:
         launched.run([Job(tuple(job), path) for job, path in jobs.values()])
         codes = {choice: launched.codes[path] for choice, (_, path) in jobs.items() if path in launched.codes}
@@ -68,12 +69,14 @@ def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str
     return jobs, name
 
 
-def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[str, Any]], group: str = "skill") -> list[str]:
+def table(jobs: dict[str, Any], codes: dict[str, int], figures: dict[str, dict[str, Any]],
+          group: str = "skill") -> list[str]:
     """One line per skill or scenario: success with its interval, n, steps, and the reasons of failures."""
-    rows = [("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "protocol", "failed by")]
+    rows = [
+        ("scenario" if group == "hab" else group, "success", "95 % interval", "n", "steps", "protocol", "failed by")]
     for choice in jobs:
-        state = ("not started" if choice not in codes else "" if codes[choice] == 0 else "stopped" if codes[choice] in signals.BEFORE_THE_END
-                 else "failed: see above")
+        state = ("not started" if choice not in codes else "" if codes[choice] == 0 else "stopped"
+                 if codes[choice] in signals.BEFORE_THE_END else "failed: see above")
         if choice not in figures:
             rows.append((choice, state, "", "", "", "", ""))
             continue

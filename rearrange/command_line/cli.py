@@ -36,9 +36,9 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange eval skill=pick video=3         evaluate what was learned, and watch three episodes
   rearrange eval hab=tidy_house             a whole scenario: planned, and carried out by the trained skills that ship
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
-  rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke takes minutes
-  rearrange report | view                   the newest runs as one page for the browser | a home in it: watch an agent, or drive
-  rearrange record | export | serve         demonstrations as a data set (LeRobot) | a policy as a file | acting over a websocket
+  rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke: minutes
+  rearrange report | view                   the newest runs as a page for the browser | a home in it: watch or drive
+  rearrange record | export | serve         demonstrations as a data set | a policy as a file | acting over a websocket
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
@@ -69,7 +69,8 @@ def main(argv: list[str] | None = None) -> int:
             if argv is None:
                 sys.stderr.flush()
                 if status == 2:
-                    os._exit(status)  # nothing has begun: no thread, handler or library that is loaded may hold up the end
+                    # nothing has begun: no thread, handler or library that is loaded may hold up the end
+                    os._exit(status)
                 starting.end_as(status)
             return status
         except screen.Lost as error:
@@ -183,14 +184,16 @@ def _command(command: str, words: list[str]) -> int:
     overrides, flags = _split_flags(command, words)
     if command == "report":
         overrides = _named_runs(overrides)
-    if command == "view" and "--help" not in flags and not any(word.startswith(("skill=", "hab=")) for word in overrides):
+    if command == "view" and "--help" not in flags and not any(word.startswith(("skill=", "hab="))
+                                                               for word in overrides):
         overrides = [VIEWED, *overrides]
     every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)
     several = every or ("-m" if "--multirun" in flags else command if command == "reproduce" else None)
     if several and not flags & {"--help", "--cfg"}:
         _refuse_ranks(several)
     typed = overrides
-    overrides = launcher_words.of_settings(command, typed, several, sweep="--multirun" in flags or bool(every) and command == "train")
+    overrides = launcher_words.of_settings(command, typed, several,
+                                           sweep="--multirun" in flags or bool(every) and command == "train")
     if every and flags & {"--help", "--cfg"}:  # what all of them have in common
         overrides = [word for word in overrides if word != every]
     elif every == "skill=all" and command == "train":
@@ -224,7 +227,8 @@ def _command(command: str, words: list[str]) -> int:
     if "--help" in flags:
         from rearrange.command_line.key_help import help_text
 
-        print(help_text(settings, COMMANDS[command]) + (launcher_words.HELP if command not in RUNLESS or command == "reproduce" else ""))
+        print(help_text(settings, COMMANDS[command])
+              + (launcher_words.HELP if command not in RUNLESS or command == "reproduce" else ""))
         return 0
     if "--cfg" in flags:
         for number, (line, settings) in enumerate(jobs):

@@ -126,7 +126,8 @@ def export(config: DictConfig) -> None:
         raise UserError("which policy? For example: rearrange export checkpoint=outputs/train/pick/latest.")
     out = Path(config.out or f"policy{FORMATS[config.format]}")
     if not out.parent.is_dir() or out.is_dir() or not may_be_written(out):
-        why = "it is a folder" if out.is_dir() else "its folder is not there" if not out.parent.is_dir() else "it is a pipe or a device"
+        why = ("it is a folder" if out.is_dir() else "its folder is not there" if not out.parent.is_dir()
+               else "it is a pipe or a device")
         raise UserError(f"out={out} cannot be written: {why}.")
     if out.exists() and out.suffix not in FORMATS.values():
         raise UserError(f"out={out} exists, and by its name it is no policy that was exported "
@@ -164,13 +165,15 @@ def scenes(config: DictConfig) -> None:
         from rearrange.home.simulation.scenes.scene import data_set, load_scene
         from rearrange.home.simulation.scenes.scene_selection import refused
 
-        return show(config.action, config.dataset, data_set, tuple(KINDS),
-                    lambda path, name: refused(load_scene.__wrapped__(path, name).home), progress_of)  # not kept: each is looked at once
+        return show(config.action, config.dataset, data_set, tuple(KINDS), lambda path,
+                    name: refused(load_scene.__wrapped__(path, name).home),
+                    progress_of)  # not kept: each is looked at once
     from planner.scenarios import load_scenario
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export
 
-    export(OmegaConf.to_container(config, resolve=True), FromAbove(__version__, lambda name: load_scenario(name).scenario))
+    export(OmegaConf.to_container(config, resolve=True),
+           FromAbove(__version__, lambda name: load_scenario(name).scenario))
 
 
 def list_(config: DictConfig) -> None:

@@ -205,7 +205,8 @@ def _own_packages() -> list[Finding]:
         if problem := own_packages.in_the_way(name) if name in own_packages.IMPORTED else None:
             found.append(Finding(False, name, problem, needed=True))
         elif others := _others_with(name):
-            said = f"{own_packages.ROOT / name} is also of the installed package{'s' * (len(others) > 1)} {', '.join(others)}"
+            said = (f"{own_packages.ROOT / name} is also of the installed "
+                    f"package{'s' * (len(others) > 1)} {', '.join(others)}")
             found.append(Finding(False, name, said, f"pip uninstall {' '.join(others)}, and install rearrange "
                                                     "again", True))
         elif name == "configs" and not (file := own_packages.ROOT / "configs" / "ppo" / "paper.yaml").is_file():

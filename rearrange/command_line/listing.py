@@ -29,7 +29,8 @@ def text(output: Path) -> str:
     lines: list[str] = []
     for title, group in (("skills", "skill"), ("navigation tasks", "nav"), ("scenarios", "hab")):
         lines += [f"{title}, with their Gymnasium ids"]
-        lines += [f"  {name:<19}{environment_id(name):<31}{options.title(group, name)}" for name in options.choices(group)]
+        lines += [f"  {name:<19}{environment_id(name):<31}{options.title(group, name)}"
+                  for name in options.choices(group)]
         lines += [""]
     lines += ["simulators"]
     for name in options.choices("sim"):

@@ -117,7 +117,8 @@ class Between(Launcher):
     """Stands between a sweeper and the launcher: makes a job of each combination that the sweeper asks for, checks
     it, leaves out finished ones, and tells the sweeper their figures. A job that is asked for twice runs once."""
 
-    def __init__(self, launched: launchers.Launching, command: str, fixed: list[str], jobs: list[Job], objective: str | None):
+    def __init__(self, launched: launchers.Launching, command: str, fixed: list[str], jobs: list[Job],
+                 objective: str | None):
         self.launched, self.command, self.fixed, self.jobs, self.objective = launched, command, fixed, jobs, objective
         self.planned, self.untold = bool(jobs), True
         self.values = 0  # figures that were told
@@ -139,7 +140,8 @@ class Between(Launcher):
             batch = self.jobs[initial_job_idx:initial_job_idx + len(job_overrides)]
         else:
             batch = [self._made(tuple(words)) for words in job_overrides]
-        new = {job.path: job for job in batch if not job.done and not job.refused and job.path not in self.launched.codes}
+        new = {job.path: job for job in batch if not job.done and not job.refused
+               and job.path not in self.launched.codes}
         if new:
             self.launched.run(list(new.values()), self._tell)
         if self.launched.stopped() or (not self.launched.several_at_once
@@ -185,7 +187,8 @@ class Between(Launcher):
 
     def _told(self, job: Job) -> JobReturn:
         made = JobReturn(overrides=job.words, status=JobStatus.COMPLETED)
-        made.return_value = value = figure(job, self.objective) if job.done or self.launched.codes.get(job.path) == 0 else None
+        made.return_value = value = figure(
+            job, self.objective) if job.done or self.launched.codes.get(job.path) == 0 else None
         self.values += value is not None
         return made
 

@@ -117,7 +117,8 @@ def table(jobs: Sequence[Job], codes: dict[Path, int]) -> str:
         results = _results(job)
         shown = [key for key in _SHOWN if key in results] or list(results)[:4]
         figures = "  ".join(f"{key} {_number(results[key])}" for key in shown)
-        rows.append((" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures, job.refused or str(job.path)))
+        rows.append((" ".join(f"{key}={value}" for key, value in job.swept.items()), state, figures,
+                     job.refused or str(job.path)))
     return "\n".join(columns(rows)) if rows else "no jobs"
 
 
@@ -139,7 +140,8 @@ def best_of(jobs: Sequence[Job], objective: str | None, minimise: bool) -> str |
     if not made:
         return f"{objective}: no job has it" if objective else None
     value, job = (min if minimise else max)(made, key=lambda pair: pair[0])
-    return f"{objective} {_number(value)}: {' '.join(f'{key}={value}' for key, value in job.swept.items())}   {job.path}"
+    words = " ".join(f"{key}={value}" for key, value in job.swept.items())
+    return f"{objective} {_number(value)}: {words}   {job.path}"
 
 
 def _number(value: float) -> str:

@@ -42,7 +42,8 @@ class HomeScene:
     width and height of the spectator's pictures (pixels). known: who says what policies see of drawers and doors,
     their openings, speeds and handles: the simulator, or what a robot believes. """
 
-    start_base_pose: Point  # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
+    # x, y (m), yaw (rad), world frame: what `gps`, `compass` and the map of the floor are relative to
+    start_base_pose: Point
     base_pose_before: Point  # the same 1/30 s ago
     floor_map: FloorMap | None  # what images have shown since the start
     known: Any
@@ -64,8 +65,11 @@ class HomeScene:
         self._spectator: SpectatorCamera | None = None
 
     def given_episode(self, asked: int | Episode) -> Episode:
-        """An episode as the simulator has it: one that is given, or a number of the file, which begins again after its last."""
-        return self.sim.convert_episode(asked if isinstance(asked, Episode) else self.episodes[asked % len(self.episodes)])
+        """An episode as the simulator has it: one that is given, or a number of the file, which begins again after its
+        last.
+        """
+        return self.sim.convert_episode(asked if isinstance(asked, Episode)
+                                        else self.episodes[asked % len(self.episodes)])
 
     def generated_episode(self, kind: str, index: int) -> Episode:
         """Episode `index` of a kind, in our homes, or in external scenes; where they are mixed, the number decides."""
@@ -73,7 +77,8 @@ class HomeScene:
         if draws_in_scenes(settings) and np.random.default_rng([_MIXED, index]).random() < settings.mix:
             from rearrange.home.simulation.scenes.scene_selection import generated_episode
 
-            return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes, settings.num_layouts, index)
+            return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes,
+                                     settings.num_layouts, index)
         return generate_episode(kind, settings.split, index, settings.num_layouts)
 
     # ------------------------------------------------------------------ time
@@ -126,7 +131,8 @@ class HomeScene:
                 kinds.append("depth")
             if kinds:
                 found = self.sim.photograph(camera, self.camera_size, kinds, self._looks)
-                images |= {prefix + kind: self._measured(image) if kind == "depth" else image for kind, image in found.items()}
+                images |= {prefix + kind: self._measured(image) if kind == "depth" else image
+                           for kind, image in found.items()}
         if together and self.maps_floor:
             self._map(images["depth"])
         return images
@@ -217,7 +223,9 @@ class HomeEnv(gymnasium.Env):
 
     @property
     def refuses_listed(self) -> bool:
-        """Whether episodes of the file that cannot be solved are refused, so that all of them are tried before a run."""
+        """Whether episodes of the file that cannot be solved are refused, so that all of them are tried before a
+        run.
+        """
         return self.sim.refuses_unsolvable(self.episode)
 
     @property

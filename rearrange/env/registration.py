@@ -36,10 +36,12 @@ def register_envs() -> None:
     of each itself. """
     from gymnasium.envs.registration import register, registry
 
-    for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario"), (NAVIGATION, "make_navigation")):
+    for names, make in ((_skill_names(), "make_skill"), (presets.names("hab"), "make_scenario"),
+                        (NAVIGATION, "make_navigation")):
         for name in names:
             if environment_id(name) not in registry:
-                register(id=environment_id(name), entry_point=f"rearrange.env.registration:{make}", kwargs={"name_of_id": name})
+                register(id=environment_id(name), entry_point=f"rearrange.env.registration:{make}",
+                         kwargs={"name_of_id": name})
 
 
 def _skill_names() -> list[str]:

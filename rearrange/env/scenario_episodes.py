@@ -147,15 +147,16 @@ def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: 
             raise _NoRoom(f"{name} would start nearer than {scenario.min_move_m} m to its goal")
     clutter = _clutter(scenario, layout, now, names, rng)
     objects = (*names, *(name for name, _ in clutter))
-    return Episode(
-        id=episode_id, scene=scene, objects=objects, start_poses=(*poses, *(pose for _, pose in clutter)),
-        targets=targets, target_receptacles=tuple(r.name for r in starts),
-        goal_receptacles=tuple(r.name for r in goals), articulated=opened,
-        labels={i: target_label(scenario, i) if i < len(names) else f"clutter|{i - len(names)}" for i in range(len(objects))})
+    return Episode(id=episode_id, scene=scene, objects=objects, start_poses=(*poses, *(pose for _, pose in clutter)),
+                   targets=targets, target_receptacles=tuple(r.name for r in starts),
+                   goal_receptacles=tuple(r.name for r in goals), articulated=opened,
+                   labels={i: target_label(scenario, i) if i < len(names) else f"clutter|{i - len(names)}"
+                           for i in range(len(objects))})
 
 
 # By which Habitat-Lab's own problems call the objects of HAB's episodes; those of Tidy House are any_targets|i.
-_HAB_TARGETS = {"set_table": ("bowl_target", "fruit_target"), "prepare_groceries": ("obj0_target", "obj1_target", "obj2_target")}
+_HAB_TARGETS = {"set_table": ("bowl_target", "fruit_target"),
+                "prepare_groceries": ("obj0_target", "obj1_target", "obj2_target")}
 
 
 def target_label(scenario: Scenario, i: int) -> str:

@@ -36,7 +36,8 @@ __all__ = ["ACTION_SIZES", "ENV_FAILURES", "FAR_M", "OBSERVATIONS", "HomeSetting
 
 ENV_FAILURES = ("time_limit", "unstable")  # ends of an episode beside the skill's own; both truncate
 _MAX_SKIPPED = 50  # episodes tried at one reset
-NEXT_EPISODE = 1_000_000_000_039  # from the number of a skipped episode to that of its substitute, which nobody else asks for
+# from the number of a skipped episode to that of its substitute, which nobody else asks for
+NEXT_EPISODE = 1_000_000_000_039
 _MAX_SETTLE_M = 0.03  # an episode whose objects move farther while they come to rest is skipped
 
 
@@ -59,7 +60,8 @@ class RearrangeEnv(HomeEnv):
         check_observations(skill)
         super().__init__(home)
         self.skill = skill
-        self.metadata = self.metadata | {"render_fps": self.metadata["render_fps"] / skill.action_repeat}  # one picture per action
+        # one picture per action
+        self.metadata = self.metadata | {"render_fps": self.metadata["render_fps"] / skill.action_repeat}
         self.during_action: Callable[[], None] | None = None  # called after each 1/30 s of an action but its last
         self.scene.depth_size = home.depth_size if takes_images(skill.observation_keys) else 0
         self.scene.maps_floor = any(key in OF_MAP for key in skill.observation_keys)
@@ -105,7 +107,8 @@ class RearrangeEnv(HomeEnv):
         for skipped in range(1 if isinstance(asked, Episode) else _MAX_SKIPPED):
             step = NEXT_EPISODE if generated else 1
             given = isinstance(asked, Episode)
-            self.episode = self.scene.given_episode(asked) if given else self._episode(int(index) + skipped * step, listed)
+            self.episode = self.scene.given_episode(
+                asked) if given else self._episode(int(index) + skipped * step, listed)
             check_joints(self.sim, self.episode)
             rng = np.random.default_rng(zlib.crc32(self.episode.id.encode())) if fixed_rng else self.np_random
             self.sim.reset(self.episode)
@@ -187,10 +190,12 @@ class RearrangeEnv(HomeEnv):
             raise RuntimeError("step before reset: an episode has to be started first.")
         given = np.asarray(action)
         if given.shape != self.action_space.shape or given.dtype.kind not in "fiub":
-            size, what = self.action_space.shape[0], f"shape {given.shape}" if given.dtype.kind in "fiub" else repr(action)
+            size = self.action_space.shape[0]
+            what = f"shape {given.shape}" if given.dtype.kind in "fiub" else repr(action)
             raise ValueError(f"an action of skill {self.skill.name} has {size} numbers, shape ({size},), not {what}.")
         values = given.tolist()
-        if not math.isfinite(sum(values)) and not all(map(math.isfinite, values)):  # of finite ones the sum may be infinite
+        # of finite ones the sum may be infinite
+        if not math.isfinite(sum(values)) and not all(map(math.isfinite, values)):
             raise ValueError(f"the action contains a number that is not finite: {values}.")
         values = [-1.0 if v < -1.0 else 1.0 if v > 1.0 else v for v in values]
         return {name: values[part] for name, part in self._slices.items()}

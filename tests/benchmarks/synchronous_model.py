@@ -1,4 +1,6 @@
-"""The time of a rollout of the two modes that `benchmarks.collection_model` has no rule for, as the VER paper describes them."""
+"""The time of a rollout of the two modes that `benchmarks.collection_model` has no rule for, as the VER paper describes
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from benchmarks.collection_model import Workload
 
 
 def synchronous_s(work: Workload, times: np.ndarray) -> float:
-    """Mean seconds of a DD-PPO rollout of one rank: every step lasts as long as its slowest environment. times (1, N, K)."""
+    """Mean seconds of a DD-PPO rollout of one rank: every step lasts as long as its slowest environment. times (1, N,
+    K).
+    """
     return float(times[0].max(0).mean() * work.rollout_steps)
 
 

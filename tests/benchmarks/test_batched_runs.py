@@ -1,4 +1,6 @@
-"""`python -m benchmarks.batched`: its jobs, its table, what it refuses, and the command itself where EnvPool is installed."""
+"""`python -m benchmarks.batched`: its jobs, its table, what it refuses, and the command itself where EnvPool is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ def test_the_table_has_ratios_within_repeats():
 
 
 def test_jobs_are_taken_in_turn():
-    settings = {"tasks": ["A", "B"], "trainers": ["ours", "sb3"], "sample_factory": "python", "repeats": 2, "seed": 5, "num_envs": 4,
-                "rollout_steps": 16, "epochs": 1, "mini_batches": 2, "seconds": 1.0}
+    settings = {"tasks": ["A", "B"], "trainers": ["ours", "sb3"], "sample_factory": "python", "repeats": 2, "seed": 5,
+                "num_envs": 4, "rollout_steps": 16, "epochs": 1, "mini_batches": 2, "seconds": 1.0}
     made = [(job["seed"], job["task"], job["trainer"]) for job in batched.jobs(settings)]
     one = [(task, trainer) for task in "AB" for trainer in ("ours", "sb3", "sample_factory")]
     assert made == [(seed, *each) for seed in (5, 6) for each in one]
@@ -39,10 +41,11 @@ def test_jobs_are_taken_in_turn():
 
 def test_what_cannot_be_measured_is_a_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(batched, "NEEDS", {"ours": ("json",), "sb3": ("json", "no_such_package")})
-    for words, complaint in (("trainers=[sb3]", "trainers=sb3 needs the package no_such_package: pip install 'rearrange[envpool,peers]'."),
-                             ("trainers=[ours] num_envs=1", "num_envs=1 is no batch"),
-                             ("trainers=[ours] mini_batches=7", "mini_batches=7 does not divide the 4096 steps"),
-                             ("trainers=[ours] sample_factory=/nowhere/python", "sample_factory=/nowhere/python is no Python interpreter")):
+    for words, complaint in (
+        ("trainers=[sb3]", "trainers=sb3 needs the package no_such_package: pip install 'rearrange[envpool,peers]'."),
+        ("trainers=[ours] num_envs=1", "num_envs=1 is no batch"),
+        ("trainers=[ours] mini_batches=7", "mini_batches=7 does not divide the 4096 steps"),
+        ("trainers=[ours] sample_factory=/nowhere/python", "sample_factory=/nowhere/python is no Python interpreter")):
         assert run_benchmark("batched", [f"output={tmp_path / 'out'}", *words.split()]) == 2
         error = capsys.readouterr().err
         assert complaint in error and error.count("\n") == 1

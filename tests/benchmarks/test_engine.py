@@ -64,10 +64,10 @@ def test_bootstrap_interval():
 
 
 def test_refused_settings_write_nothing(tmp_path, capsys):
-    wrong = {"sample_factory=/nowhere/python": "not a file", "network=blind": "homes only", "num_workers=17": "num_workers=17",
-             "inference_workers=17": "inference_workers=17",
-             "env=pick network=linear": "synthetic only",
-             "ddppo=false nover=false ver=false hts=false ver_overlap=false": "no system"}
+    wrong = {"sample_factory=/nowhere/python": "not a file", "network=blind": "homes only",
+             "num_workers=17": "num_workers=17", "inference_workers=17": "inference_workers=17",
+             "env=pick network=linear": "synthetic only", "ddppo=false nover=false ver=false hts=false "
+             "ver_overlap=false": "no system"}
     for words, complaint in wrong.items():
         assert run_benchmark("engine", [f"output={tmp_path / 'out'}", *words.split()]) == 2
         assert complaint in capsys.readouterr().err
@@ -76,7 +76,8 @@ def test_refused_settings_write_nothing(tmp_path, capsys):
 
 def test_a_peer_that_cannot_make_the_home_is_told_at_once(tmp_path, capsys):
     peer = tmp_path / "python"
-    peer.write_text("#!/bin/sh\ncase \"$2\" in *make_env*) echo 'ModuleNotFoundError: no mujoco here' >&2; exit 1;; esac\n")
+    peer.write_text("#!/bin/sh\ncase \"$2\" in *make_env*) echo 'ModuleNotFoundError: no mujoco here' >&2; exit "
+                    "1;; esac\n")
     peer.chmod(0o755)
     assert run_benchmark("engine", [f"output={tmp_path / 'out'}", "env=pick", f"sample_factory={peer}"]) == 2
     error = capsys.readouterr().err
@@ -96,20 +97,22 @@ def test_the_command_end_to_end(tmp_path, capsys):
     assert list(result["systems"]) == ["ddppo", "ver_overlap"] and "x DD-PPO" in out
     for row in result["systems"].values():
         assert row["steps_per_s"]["mean"] > 0 and row["updates"]["mean"] >= 2
-        assert abs(row["steps_told"]["mean"] - row["steps"]["mean"]) <= 2 * 2 + 32  # under way at either end; overlap: a batch
+        # under way at either end; overlap: a batch
+        assert abs(row["steps_told"]["mean"] - row["steps"]["mean"]) <= 2 * 2 + 32
         assert 0 < row["of_trace"]["mean"] < 1.2 and row["reward"]["mean"] < 1
         assert row["no_wait_bound"]["mean"] > row["collection_steps_per_s"]["mean"] * 0.8
     ddppo = {key: figure["mean"] for key, figure in result["systems"]["ddppo"].items()}
-    assert ddppo["times_ddppo"] == 1 and ddppo["batch"] == pytest.approx(2 * 16 / 17)  # all, 16 times and for the last values
+    # all, 16 times and for the last values
+    assert ddppo["times_ddppo"] == 1 and ddppo["batch"] == pytest.approx(2 * 16 / 17)
     assert ddppo["learn_s"] > 0.02 * 1.5 / (3 * 2048) * 3 * 32  # at least what is pretended
     assert not list(tmp_path.rglob("*.trace"))
 
 
 @pytest.mark.parametrize("env, network, image_size", [("pick", "blind", 0), ("objectnav", "light", 32)])
 def test_homes(tmp_path, env, network, image_size):
-    words = [f"output={tmp_path}", "name=b", "repeats=1",
-             "ddppo=false", "nover=false", "hts=false", "ver_overlap=false",
-             f"env={env}", f"network={network}", f"image_size={image_size}", "num_envs=2", "rollout_steps=16", "seconds=0.2"]
+    words = [f"output={tmp_path}", "name=b", "repeats=1", "ddppo=false", "nover=false", "hts=false",
+             "ver_overlap=false", f"env={env}", f"network={network}", f"image_size={image_size}", "num_envs=2",
+             "rollout_steps=16", "seconds=0.2"]
     assert run_benchmark("engine", words) == 0
     result = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())
     assert result["systems"]["ver"]["steps_per_s"]["mean"] > 0
@@ -131,7 +134,8 @@ def test_a_failing_run_is_told_with_its_last_words(tmp_path):
     with pytest.raises(RuntimeError, match=r"(?s)failed \(3\).*last words"):
         bench_engine.run_process(["-c", "print('last words'); raise SystemExit(3)"], tmp_path / "log.txt", 60)
     with pytest.raises(RuntimeError, match="no end after"):
-        bench_engine.run_process(["-c", "import time; time.sleep(600)"], tmp_path / "log.txt", 0.5)  # timed: it never ends
+        bench_engine.run_process(["-c", "import time; time.sleep(600)"], tmp_path / "log.txt",
+                                 0.5)  # timed: it never ends
 
 
 def test_ratios_pair_runs_of_the_same_repeat():
@@ -146,9 +150,10 @@ def test_ratios_pair_runs_of_the_same_repeat():
             ends = np.arange(1, 41) * every_s / speed
             updates = [{"end_s": t, "collect_s": t / 2, "learn_s": 0.1 / speed, "steps": 0}
                        for t in (ends[9] + 1e-9, ends[39] + 1e-9)]
-            results[name] = {"updates": updates, "latency_s": {1: 0.01}, "parameters": 1, "peak_mib": 1.0, "processes": 1,
-                             "cores_busy": 1.0, "load": 1.0}
-            results[name]["measured"] = measure([trace(ends, 0.1 / speed)], results[name], 1, name == "unhindered", {1: 0.01})
+            results[name] = {"updates": updates, "latency_s": {1: 0.01}, "parameters": 1, "peak_mib": 1.0,
+                             "processes": 1, "cores_busy": 1.0, "load": 1.0}
+            results[name]["measured"] = measure([trace(ends, 0.1 / speed)], results[name], 1, name == "unhindered",
+                                                {1: 0.01})
         repeats.append(results)
     result = bench_engine.summarise(settings, ["ddppo", "ver"], repeats)
     assert result["systems"]["ver"]["times_ddppo"]["values"] == pytest.approx([2, 2])

@@ -7,7 +7,8 @@ import pytest
 from benchmarks import modes as bench_modes
 from rearrange.home.errors import UserError
 
-SETTINGS = {"env": "pendulum", "modes": ["ver", "nover"], "steps": 5000, "seeds": 2, "seed": 0, "policy": "blind", "num_envs": 4}
+SETTINGS = {"env": "pendulum", "modes": ["ver", "nover"], "steps": 5000, "seeds": 2, "seed": 0, "policy": "blind",
+            "num_envs": 4}
 
 
 @pytest.mark.parametrize("reason", ["SIGTERM", "SIGINT"])
@@ -34,7 +35,8 @@ def test_navigation_is_trained_as_in_rearrange_train():
     make_env, config = bench_modes._task(SETTINGS | {"env": "pointnav", "policy": "light"})
     assert config.policy.encoder == "light"
     assert make_env().observation_space["pointgoal"].shape == (4,)
-    with pytest.raises(UserError, match="env=chess is neither pendulum nor a skill nor a task of navigation: close_cabinet"):
+    with pytest.raises(UserError, match="env=chess is neither pendulum nor a skill nor a task of navigation: "
+                       "close_cabinet"):
         bench_modes._task(SETTINGS | {"env": "chess"})
 
 

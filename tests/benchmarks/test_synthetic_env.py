@@ -65,7 +65,7 @@ def test_steps_take_the_drawn_time_and_spinning_takes_it_from_the_processor():
     cost = StepCost(mean_s=0.01, sigma_step=0.5, episode_steps=10, reset_steps=2)
     for burn in ("sleep", "spin"):
         env = SyntheticEnv(cost, 0, burn=burn, image_size=0)
-        wall, cpu = time.perf_counter(), time.thread_time()  # timed: at least, never at most; processor time of this thread
+        wall, cpu = time.perf_counter(), time.thread_time()  # timed: at least; processor time of this thread
         env.reset(seed=0)
         for _ in range(10):
             env.step(np.zeros(5))
@@ -94,7 +94,8 @@ def test_traces_hold_every_step_and_number_environments_by_first_reset(tmp_path)
     last = time.monotonic()  # timed: an order of events
     one.reset()
     files = sorted(tmp_path.glob("*.trace"))
-    assert [[has_stepped(file, since_s) for file in files] for since_s in (0.0, begin, last)] == [[False, True], [False, True], [False, False]]
+    assert [[has_stepped(file, since_s) for file in files]
+            for since_s in (0.0, begin, last)] == [[False, True], [False, True], [False, False]]
     (tmp_path / "begun").touch()
     assert not has_stepped(tmp_path / "begun")
     traces = read_traces(tmp_path)
@@ -144,7 +145,8 @@ def test_a_pretended_learning_phase_lasts_as_long_as_the_devices_whatever_is_don
     for _ in range(6):
         end = mini_batch()
         clock[0] += 0.1  # between two mini-batches
-    assert end - begin == pytest.approx(2 * 1.5, abs=1e-4)  # as the paper's for 3 epochs over 2,048 steps, twice as long
+    # as the paper's for 3 epochs over 2,048 steps, twice as long
+    assert end - begin == pytest.approx(2 * 1.5, abs=1e-4)
 
 
 def test_a_pretended_inference_lasts_as_long_as_the_devices_in_which_the_small_networks_time_counts(pretended_clock):

@@ -29,7 +29,9 @@ def test_parts_add_up_and_packing_is_small():
 
 
 def test_memory_by_hand():
-    """N = 4, T = 8, no image, no recurrent state: 17 observed values, 11 actions, log-probability, value, reward: 31 x 4 bytes."""
+    """N = 4, T = 8, no image, no recurrent state: 17 observed values, 11 actions, log-probability, value, reward: 31 x
+    4 bytes.
+    """
     memory = bench_update(policy="blind", num_envs=4, rollout_steps=8, updates=1, device="cpu")["memory"]
     assert memory["theory_bytes"] == 4 * 8 * 31 * 4
     assert memory["rows"] == 4 * 8 + 4
@@ -41,12 +43,14 @@ def test_with_images_the_storage_is_close_to_theory(tmp_path, capsys):
     assert run_benchmark("update", words) == 0
     result = json.loads((tmp_path / "bench" / "update" / "u" / "bench.json").read_text())
     image = 64 * 64 * 4 * 4 * 64
-    assert image < result["memory"]["theory_bytes"] < result["memory"]["stored_bytes"] < 1.04 * result["memory"]["theory_bytes"]
+    theory, stored = (result["memory"][f"{kind}_bytes"] for kind in ("theory", "stored"))
+    assert image < theory < stored < 1.04 * theory
     assert "rollout storage" in capsys.readouterr().out
 
 
 def test_settings_that_cannot_work_are_a_sentence(tmp_path, capsys):
-    for words, said in (("update num_envs=16384 rollout_steps=1000000", "GB of memory"), ("modes modes=[warp]", "modes=warp")):
+    for words, said in (("update num_envs=16384 rollout_steps=1000000", "GB of memory"),
+                        ("modes modes=[warp]", "modes=warp")):
         name, *others = words.split()
         assert run_benchmark(name, [*others, f"output={tmp_path / 'out'}"]) == 2
         error = capsys.readouterr().err
@@ -55,12 +59,14 @@ def test_settings_that_cannot_work_are_a_sentence(tmp_path, capsys):
 
 def test_a_process_that_a_measurement_starts_knows_it():
     known = os.environ | {"PYTHONPATH": str(HOME), ADDED: "1"}
-    done = subprocess.run([sys.executable, "-P", "-m", "rearrange", "bench", "update", "--help"], env=known, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-m", "rearrange", "bench", "update", "--help"], env=known,
+                          capture_output=True, text=True)
     assert done.stdout.startswith("usage: python -m benchmarks.update [key=value ...]"), done.stderr
 
 
 @pytest.mark.slow
 def test_the_jobs_of_a_sweep_know_the_measurement(tmp_path):
-    words = ["-m", "seed=0,1", "num_envs=4", "rollout_steps=8", "updates=1", "device=cpu", "policy=blind", "name=s", f"output={tmp_path}"]
+    words = ["-m", "seed=0,1", "num_envs=4", "rollout_steps=8", "updates=1", "device=cpu", "policy=blind", "name=s",
+             f"output={tmp_path}"]
     assert run_benchmark("update", words) == 0
     assert len(list(tmp_path.glob("bench/update/s_seed-*/bench.json"))) == 2

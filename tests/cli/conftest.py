@@ -59,8 +59,8 @@ class FakeWork:
 def work(monkeypatch, tmp_path):
     """Stand in an empty directory, with the fake in place of the real work."""
     fake = FakeWork()
-    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_, report=fake.report,
-                             reproduce=fake.reproduce, scenes=fake.scenes)
+    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_,
+                             report=fake.report, reproduce=fake.reproduce, scenes=fake.scenes)
     monkeypatch.setitem(sys.modules, "rearrange.command_line.commands", module)
     monkeypatch.setattr(command_line, "commands", module, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -37,7 +37,8 @@ class EndsConf:
 
 def register() -> None:
     """hydra/sweeper=ends"""
-    EndsSweeper.__module__, sys.modules[MODULE], hydra_plugins.ends_for_tests = MODULE, sys.modules[__name__], sys.modules[__name__]
+    EndsSweeper.__module__ = MODULE
+    sys.modules[MODULE] = hydra_plugins.ends_for_tests = sys.modules[__name__]
     Plugins.instance().register(EndsSweeper)
     ConfigStore.instance().store(group="hydra/sweeper", name="ends", node=EndsConf, provider="tests")
 

@@ -45,7 +45,8 @@ def test_auto_goes_on_with_the_named_run_and_ends_at_once_when_it_is_finished(fr
     assert front_door(again)[0] == 0 and len(work.calls) == 3
     status, out, err = front_door(again)
     assert status == 0 and len(work.calls) == 3 and not err
-    assert out == f"{PICK / 'a'} is finished: nothing is left to do. To train further, raise steps= and write resume=force.\n"
+    assert out == (f"{PICK / 'a'} is finished: nothing is left to do. To train further, raise steps= and write "
+                   "resume=force.\n")
 
 
 def test_changed_settings_are_refused_in_one_sentence(front_door, work, again):
@@ -60,7 +61,8 @@ def test_a_run_that_may_be_started_again_needs_a_name(front_door, work, again):
     assert status == 2 and "name=" in err and err.count("\n") == 1 and not PICK.exists()
 
 
-@pytest.mark.parametrize("left", [[], ["lock"], ["lock", "checkpoints"], ["lock", "checkpoints", "videos", "config.yaml.12.part"]])
+@pytest.mark.parametrize(
+    "left", [[], ["lock"], ["lock", "checkpoints"], ["lock", "checkpoints", "videos", "config.yaml.12.part"]])
 def test_a_directory_in_whose_making_a_process_was_killed_is_begun_again(front_door, work, again, left):
     (PICK / "a").mkdir(parents=True)
     for name in left:
@@ -172,10 +174,12 @@ def warn(config, run):
     threading.Event().wait()  # the handler ends this
 
 
-@pytest.mark.parametrize("signum, status", [(signal.SIGUSR1, 75), (signal.SIGUSR2, 75), (signal.SIGXCPU, 75), (signal.SIGTERM, 130),
-                                            (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGALRM, 130), (signal.SIGRTMIN + 3, 130)])
+@pytest.mark.parametrize(
+    "signum, status", [(signal.SIGUSR1, 75), (signal.SIGUSR2, 75), (signal.SIGXCPU, 75), (signal.SIGTERM, 130),
+                       (signal.SIGINT, 130), (signal.SIGQUIT, 130), (signal.SIGALRM, 130), (signal.SIGRTMIN + 3, 130)])
 def test_a_schedulers_warning_stops_with_a_status_of_its_own(front_door, work, scontrol, signum, status):
-    signal.signal(signum, signal.SIG_DFL) if signum == signal.SIGQUIT else None  # a job in a shell's background ignores it
+    # a job in a shell's background ignores it
+    signal.signal(signum, signal.SIG_DFL) if signum == signal.SIGQUIT else None
     work.behave = lambda config, run: os.kill(os.getpid(), signum) or threading.Event().wait()
     assert front_door(f"{LINE} requeue=true")[0] == status
     assert read_status(PICK / "a")["status"] == "stopped"
@@ -187,16 +191,18 @@ COMPONENTS = {"SLURM_JOB_ID_HET_GROUP_0": "50", "SLURM_JOB_ID_HET_GROUP_1": "51"
 
 
 @pytest.mark.parametrize("environment, asked", [
-    ({"SLURM_JOB_ID": "1240", **ARRAY}, "1240_3"), ({"SLURM_JOB_ID": "1240", **ARRAY, "SLURM_ARRAY_TASK_ID": "0"}, "1240_0"),
+    ({"SLURM_JOB_ID": "1240", **ARRAY}, "1240_3"),
+    ({"SLURM_JOB_ID": "1240", **ARRAY, "SLURM_ARRAY_TASK_ID": "0"}, "1240_0"),
     ({"SLURM_JOB_ID": "1243", **ARRAY}, "1243"),  # a number of the task's own, or of a job submitted from within a task
-    ({"SLURM_JOB_ID": "50", **COMPONENTS}, "50"), ({"SLURM_JOB_ID": "51", **COMPONENTS}, "50"),  # only the first can be requeued
+    ({"SLURM_JOB_ID": "50", **COMPONENTS}, "50"), ({"SLURM_JOB_ID": "51", **COMPONENTS}, "50"),  # the first is requeued
     ({"SLURM_JOB_ID": "60", **COMPONENTS}, "60"), ({"SLURM_JOB_ID": "60", "SLURM_STEP_ID": "2"}, "60")])
 def test_slurm_is_asked_for_this_job_alone(front_door, work, scontrol, monkeypatch, environment, asked):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     work.behave = warn
     status, out, _ = front_door(f"{LINE} requeue=true")
-    assert status == 75 and scontrol.calls() == [f"requeue {asked}"] and f"asked SLURM to start job {asked} again" in out
+    assert status == 75 and scontrol.calls() == [
+        f"requeue {asked}"] and f"asked SLURM to start job {asked} again" in out
 
 
 def test_what_slurm_answers_is_told(front_door, work, scontrol):
@@ -205,7 +211,8 @@ def test_what_slurm_answers_is_told(front_door, work, scontrol):
     assert status == 75 and "asked SLURM to start job 42 again" in out
     scontrol.fails()
     status, out, _ = front_door(f"{LINE} requeue=true resume=auto")
-    assert status == 75 and "'scontrol requeue 42' did not work (slurm_update error: Requested operation is presently disabled)" in out
+    assert status == 75
+    assert "'scontrol requeue 42' did not work (slurm_update error: Requested operation is presently disabled)" in out
     assert len(scontrol.calls()) == 2
 
 

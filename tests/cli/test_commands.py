@@ -44,7 +44,8 @@ def test_a_training_whose_last_checkpoint_could_not_be_written_has_failed(ended,
     old = RUN / "checkpoints" / "step_000000000060.pt"
     assert ended(lambda run_dir: result("complete", old, 40)) == 1
     err = capsys.readouterr().err.strip().splitlines()[-1]
-    assert f"all 100 steps are done, but the last checkpoint could not be written: the newest is {old}, and the 40 steps" in err
+    assert ("all 100 steps are done, but the last checkpoint could not be written: "
+            f"the newest is {old}, and the 40 steps") in err
     assert "Make room, and c" + AGAIN in err and err.split(" ", 2)[2] in (RUN / "log.txt").read_text()
     assert '"failed"' in (RUN / "status.json").read_text()
 

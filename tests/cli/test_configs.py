@@ -56,14 +56,17 @@ def test_files_hold_only_what_they_change(group, choice):
 def test_homes_have_the_settings_that_were_measured_there():
     """Whatever `trainer.train` begins with: the defaults of their dataclasses, and by name what differs."""
     config = settings.compose("train", ["policy=light", "ppo=fast"]).config
-    assert (config.ppo.epochs, config.ppo.mini_batches, config.ppo.learning_rate, config.ppo.schedule) == (3, 4, 7e-4, "cosine")
+    assert (config.ppo.epochs, config.ppo.mini_batches, config.ppo.learning_rate,
+            config.ppo.schedule) == (3, 4, 7e-4, "cosine")
     assert (config.ppo.reward_scale, config.trainer.num_envs, config.trainer.rollout_steps) == (0.1, 32, 128)
-    assert (config.policy.hidden_size, config.policy.lstm_layers, config.policy.body_size, config.policy.log_std_init) == (128, 1, 256, -0.5)
+    assert (config.policy.hidden_size, config.policy.lstm_layers, config.policy.body_size,
+            config.policy.log_std_init) == (128, 1, 256, -0.5)
     assert all(config.policy[key] for key in ("separate_value", "normalize_observations", "normalize_returns"))
     for group, config_class in (("policy", HomePolicy), ("ppo", HomePPO), ("trainer", HomeCollect)):
         for field in dataclasses.fields(config_class):
             value = config[group][field.name]
-            assert (tuple(value) if isinstance(field.default, tuple) else value) == field.default, f"{group}.{field.name}"
+            assert (tuple(value) if isinstance(field.default, tuple)
+                    else value) == field.default, f"{group}.{field.name}"
 
 
 @pytest.mark.parametrize("name", skills.SKILLS)
@@ -77,10 +80,11 @@ def test_the_settings_of_a_skill_are_its_config(name):
 
 
 def test_settings_are_read_without_what_is_slow():
-    code = ("import sys, rearrange.command_line.composition.options as o; [o.keys(*c) for n in o.COMMANDS for c in o.every_choice(n)]; "
-            "print([m for m in ('torch', 'numpy', 'numba', 'mujoco', 'gymnasium', 'hydra', 'omegaconf') if m in sys.modules])")
-    done = subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.argv = ['rearrange']; {code}"], capture_output=True, text=True,
-                          cwd=Path(__file__).parents[2])
+    code = ("import sys, rearrange.command_line.composition.options as o; [o.keys(*c) for n in o.COMMANDS for c in "
+            "o.every_choice(n)]; print([m for m in ('torch', 'numpy', 'numba', 'mujoco', 'gymnasium', 'hydra', "
+            "'omegaconf') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-P", "-c", f"import sys; sys.argv = ['rearrange']; {code}"],
+                          capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -199,7 +203,8 @@ class Example:
 
 
 def test_settings_are_fields_with_a_meaning():
-    assert [(key.name, key.default) for key in keys_of(Example)] == [("size", 3), ("scales", None), ("scales.a", 1.0), ("scales.b", 2.0)]
+    assert [(key.name, key.default) for key in keys_of(Example)] == [("size", 3), ("scales", None), ("scales.a", 1.0),
+                                                                     ("scales.b", 2.0)]
     check(Example())
     with pytest.raises(UserError, match="x.size=-1 is not allowed: it must be an integer of at least 0"):
         check(Example(size=-1), "x.")

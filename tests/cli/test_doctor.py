@@ -82,7 +82,8 @@ def test_clashes_are_said(monkeypatch):
     assert gym.name == "gym" and "0.26.2, but habitat-lab asks for <0.23.1,>=0.22.0" in gym.text
     assert gym.mend == "pip install 'gym<0.23.1,>=0.22.0'"
     versions |= {"numpy": "2.4.6", "gym": "0.23.0"}
-    assert [clash.mend for clash in doctor._clashes()] == ["pip install 'numpy>=1.26.4,<2.4'"], "one command that suits both"
+    assert [clash.mend
+            for clash in doctor._clashes()] == ["pip install 'numpy>=1.26.4,<2.4'"], "one command that suits both"
 
 
 def test_data_are_looked_for_where_it_is_told(monkeypatch, capsys, tmp_path):
@@ -105,9 +106,10 @@ def test_probes_survive_what_they_import():
 def test_probes_say_why_on_one_line(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "queue.py").write_text("raise SystemExit('of the user')")
-    answers = doctor.probe({
-        "silent": "import os; os._exit(3)", "two": "raise ImportError('Numba needs NumPy 2.3 or less.\\nGot NumPy 2.4.')",
-        "chained": "try:\n  1 / 0\nexcept Exception as e:\n  raise OSError('late') from e", "queue": "import queue; print('ours')"})
+    answers = doctor.probe(
+        {"silent": "import os; os._exit(3)",
+         "two": "raise ImportError('Numba needs NumPy 2.3 or less.\\nGot NumPy 2.4.')", "chained": "try:\n  1 / "
+         "0\nexcept Exception as e:\n  raise OSError('late') from e", "queue": "import queue; print('ours')"})
     assert answers["silent"] == doctor.Answer(False, "it ended Python with status 3 and said nothing")
     assert answers["two"].text == "ImportError: Numba needs NumPy 2.3 or less. Got NumPy 2.4."
     assert answers["chained"].text == "OSError: late" and answers["queue"] == doctor.Answer(True, "ours")

@@ -12,14 +12,18 @@ from trainer import CollectConfig, PPOConfig, TrainConfig
 
 
 @pytest.mark.parametrize("config, said", [
-    (TrainConfig(collect=CollectConfig(num_envs=0)), "trainer.num_envs=0 is not allowed: it must be an integer greater than 0 and at most 16384."),
+    (TrainConfig(collect=CollectConfig(num_envs=0)),
+     "trainer.num_envs=0 is not allowed: it must be an integer greater than 0 and at most 16384."),
     (TrainConfig(collect=CollectConfig(mode="nover", overlap=True)),
-     "trainer.overlap=true is not possible with trainer=nover: choose trainer=ver trainer.overlap=true, or trainer=hts, which is "
+     "trainer.overlap=true is not possible with trainer=nover: choose trainer=ver trainer.overlap=true, or "
+      "trainer=hts, which is "
      "nover with overlap."),
     (TrainConfig(collect=CollectConfig(mode="hts")),
-     "trainer.overlap=false is not possible with trainer=hts: hts overlaps by definition; without it, that is trainer=nover."),
+     "trainer.overlap=false is not possible with trainer=hts: hts overlaps by definition; without it, "
+      "that is trainer=nover."),
     (TrainConfig(collect=CollectConfig(inference_workers=2), deterministic=True),
-     "trainer.inference_workers=2 is not possible with deterministic=true, where environments are answered in one order; leave it "
+     "trainer.inference_workers=2 is not possible with deterministic=true, where environments are answered in one "
+      "order; leave it "
      "at 1."),
     (TrainConfig(collect=CollectConfig(num_envs=2, rollout_steps=1), ppo=PPOConfig(mini_batches=4)),
      "ppo.mini_batches=4 exceeds the 2 steps of a rollout (trainer.num_envs=2 x trainer.rollout_steps=1)."),

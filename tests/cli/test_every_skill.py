@@ -11,7 +11,8 @@ from rearrange.command_line.composition import options
 from rearrange.command_line.runs import job
 from rearrange.home.errors import UserError
 
-FIGURES = {"success": 0.5, "success_interval_95": [0.1, 0.9], "episodes": 2, "mean_steps": 81.5, "failures": {"time_limit": 0.5}}
+FIGURES = {"success": 0.5, "success_interval_95": [0.1, 0.9], "episodes": 2, "mean_steps": 81.5,
+           "failures": {"time_limit": 0.5}}
 
 
 def worker(code_of: dict[str, int], seen: list[list[str]]):

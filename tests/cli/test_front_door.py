@@ -1,4 +1,6 @@
-"""What a person sees: the introduction, help, mistakes, exit statuses; and that answers bring nothing heavy with them."""
+"""What a person sees: the introduction, help, mistakes, exit statuses; and that answers bring nothing heavy with
+them.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ MISTAKES = {
     "train skill=pick ppo.schedule=cosin": "cosine",
     "train skill=navigate ppo.imitation_coef=-1": "ppo.imitation_coef=-1",
     "train skill=pick ppo.imitation_coef=1": "which skill pick does not have",
-    "train skill=all ppo.imitation_coef=1": "does not have: set it to 0, or train skill=navigate or nav=pointnav or nav=objectnav.",
+    "train skill=all ppo.imitation_coef=1":
+        "does not have: set it to 0, or train skill=navigate or nav=pointnav or nav=objectnav.",
     "train nav=flee ppo.imitation_coef=1": "which navigation task flee does not have",
     "train hab=set_table ppo.imitation_coef=1": "which scenario set_table does not have",
     "train skill=pick ppo.entropy_bounds=3": "a list of 2 numbers",
@@ -115,7 +118,8 @@ MISTAKES = {
     "train skill=pick naïve=1": "'naïve' cannot be a key",
     "train skill=pick seed=0,": "beside a comma",
     "train skill=pick seed=choice()": "in the parentheses",
-    "train -m skill=pick name=a:b,c": "name=a:b is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +",
+    "train -m skill=pick name=a:b,c":
+        "name=a:b is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +",
     "train skill=pick checkpoint=nowhere": "no checkpoint at nowhere",
     "train -m skill=pick checkpoint=a,b": "no checkpoint at a",
     "eval skill=pick agent=random checkpoint=nope": "agent=random takes no checkpoint=nope",
@@ -269,7 +273,8 @@ def test_an_answer_that_nobody_can_read_is_no_answer(front_door, monkeypatch, li
 
 
 def test_warnings_of_the_parts_are_in_the_log(front_door, work):
-    work.behave = lambda config, run: logging.getLogger("trainer.logs.training_log").warning("checkpoint not written") or {}
+    work.behave = lambda config, run: logging.getLogger(
+        "trainer.logs.training_log").warning("checkpoint not written") or {}
     assert front_door("train skill=pick name=a")[0] == 0
     assert "warning: checkpoint not written" in Path("outputs/train/pick/a/log.txt").read_text()
 
@@ -280,7 +285,8 @@ def test_a_full_disk_is_one_sentence(front_door, work):
 
     work.behave = full
     status, _, err = front_door("train skill=pick name=a")
-    assert status == 1 and len(err.splitlines()) == 1 and "outputs/train/pick/a cannot be written: No space left on device" in err
+    assert status == 1 and len(
+        err.splitlines()) == 1 and "outputs/train/pick/a cannot be written: No space left on device" in err
     assert '"failed"' in Path("outputs/train/pick/a/status.json").read_text()
 
 
@@ -307,9 +313,11 @@ def test_paths_and_names_may_hold_any_character(front_door, work, tmp_path, monk
     "line", ["--help", "train --help", "train skill=pick ppo.learning_rat=1", "train skill=pick --cfg job", "--version"]
 )
 def test_answers_are_quick_and_import_nothing_heavy(line):
-    """What is imported is their time: 320 modules, Hydra's, are a quarter of a second; torch alone brings a thousand."""
-    done = subprocess.run([sys.executable, "-X", "importtime", "-m", "rearrange", *line.split()], cwd=HOME, capture_output=True,
-                          text=True)
+    """What is imported is their time: 320 modules, Hydra's, are a quarter of a second; torch alone brings a
+    thousand.
+    """
+    done = subprocess.run([sys.executable, "-X", "importtime", "-m", "rearrange", *line.split()], cwd=HOME,
+                          capture_output=True, text=True)
     imported = re.findall(r"^import time: .*\| +(\S+)$", done.stderr, re.M)
     assert 10 < len(imported) < 400 and not set(HEAVY) & set(imported), done.stderr
 
@@ -342,5 +350,6 @@ def test_an_experiment_can_set_something_for_single_skills(words, released):
 
 def test_the_laptop_lets_navigate_imitate_its_expert():
     assert compose("train", ["skill=navigate", "experiment=laptop"]).config.ppo.imitation_coef == 0.5
-    assert compose("train", ["skill=navigate", "experiment=laptop", "ppo.imitation_coef=0"]).config.ppo.imitation_coef == 0
+    assert compose("train",
+                   ["skill=navigate", "experiment=laptop", "ppo.imitation_coef=0"]).config.ppo.imitation_coef == 0
     assert compose("train", ["skill=navigate"]).config.ppo.imitation_coef == 0

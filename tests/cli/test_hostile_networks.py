@@ -1,4 +1,6 @@
-"""Networks and agents of foreign packages that raise, exit or share a name: one sentence, and no command looks finished."""
+"""Networks and agents of foreign packages that raise, exit or share a name: one sentence, and no command looks
+finished.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,10 @@ class Agent:
 
 number = 3
 """
-AT_IMPORT = {"raises": "1 / 0", "exits": "import sys; sys.exit(0)", "shouts": "raise ValueError('\\x1b[31m' + 'x' * 1_000_000)",
-             "cancels": "import asyncio; raise asyncio.CancelledError", "mute": "class Rude(Exception):\n    __str__ = lambda self: 1 / 0\nraise Rude",
-             "bottomless": "f = lambda: f()\nf()", "bad": "def"}
+AT_IMPORT = {"raises": "1 / 0", "exits": "import sys; sys.exit(0)",
+             "shouts": "raise ValueError('\\x1b[31m' + 'x' * 1_000_000)",
+             "cancels": "import asyncio; raise asyncio.CancelledError", "mute": "class Rude(Exception):\n    __str__ "
+             "= lambda self: 1 / 0\nraise Rude", "bottomless": "f = lambda: f()\nf()", "bad": "def"}
 
 
 @pytest.fixture
@@ -74,25 +77,31 @@ def refused(capsys, *words: str) -> str:
 def test_a_network_that_cannot_be_imported_is_one_sentence(name, packages, capsys):
     packages("others", f"theirs = net_that_{name}:Net")
     assert "policy=theirs cannot be loaded: " in refused(capsys, "train", *TINY[:1], "policy=theirs")
-    assert f"agent=net_that_{name}:Agent cannot be loaded: " in refused(capsys, "eval", "skill=pick", f"agent=net_that_{name}:Agent", "episodes=1")
+    assert f"agent=net_that_{name}:Agent cannot be loaded: " in refused(capsys, "eval", "skill=pick",
+                                                                        f"agent=net_that_{name}:Agent", "episodes=1")
 
 
-@pytest.mark.parametrize("value, said", [("nets_of_others:number", "is no network, but of type int"), ("nets_of_others:exits", "make_policy ends Python|policy= ends"),
-                                         ("nets_of_others:shouts", r"ValueError: \\x1b\[2Jx"), ("nets_of_others", "is no network, but of type module"),
-                                         ("nets_of_others:", "cannot be loaded|is no network"), ("not a place", "cannot be loaded")])
+@pytest.mark.parametrize(
+    "value, said",
+    [("nets_of_others:number", "is no network, but of type int"), ("nets_of_others:exits", "make_policy ends "
+                                                                   "Python|policy= ends"),
+     ("nets_of_others:shouts", r"ValueError: \\x1b\[2Jx"), ("nets_of_others", "is no network, but of type module"),
+     ("nets_of_others:", "cannot be loaded|is no network"), ("not a place", "cannot be loaded")])
 def test_an_entry_point_that_is_no_network_is_one_sentence(value, said, packages, capsys):
     import re
 
     packages("others", f"theirs = {value}")
-    error = refused(capsys, *("train", *(word for word in TINY if not word.startswith("policy="))), "policy=theirs", "steps=64")
+    error = refused(capsys, *("train", *(word for word in TINY if not word.startswith("policy="))), "policy=theirs",
+                    "steps=64")
     assert re.search(said, error), error
 
 
 def test_two_packages_that_call_different_networks_alike_are_named(packages, capsys):
     packages("one", "same = nets_of_others:exits\nalike = nets_of_others:shouts")
     packages("two", "same = nets_of_others:number\nalike = nets_of_others:shouts")
-    with pytest.raises(UserError, match="policy=same is what several installed packages call a network .nets_of_others:exits by one, nets_of_others:number "
-                                        "by two.: write package.module:Name, or uninstall one"):
+    with pytest.raises(UserError, match="policy=same is what several installed packages call a network "
+                       ".nets_of_others:exits by one, nets_of_others:number by two.: write package.module:Name, or "
+                       "uninstall one"):
         own_networks.load("same", "policy")
     assert own_networks.load("alike", "policy").__name__ == "shouts"
     packages("three", "cpc = nets_of_others:shouts")

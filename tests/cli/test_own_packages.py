@@ -24,8 +24,8 @@ START = {
 def start(directory: Path, how: str, *ahead: Path) -> subprocess.CompletedProcess:
     """-P leaves the working directory out, as the console script does; `ahead`: in front of PYTHONPATH."""
     paths = {"PYTHONPATH": os.pathsep.join(map(str, (*ahead, HOME)))}
-    return subprocess.run([sys.executable, *START[how]], cwd=directory, env=environment(directory) | paths, capture_output=True,
-                          text=True, timeout=60)
+    return subprocess.run([sys.executable, *START[how]], cwd=directory, env=environment(directory) | paths,
+                          capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize("name", own_packages.IMPORTED)
@@ -47,7 +47,9 @@ def test_on_the_path(tmp_path, how, name):
 
 
 def test_what_is_not_imported_is_in_nobodys_way(tmp_path):
-    """A folder `configs` or `tests` is no package of ours to Python, and the console script does not see the working directory."""
+    """A folder `configs` or `tests` is no package of ours to Python, and the console script does not see the working
+    directory.
+    """
     for name in ("configs", "tests"):
         (tmp_path / name).mkdir()
     assert start(tmp_path, "python -m").returncode == 0
@@ -57,11 +59,14 @@ def test_what_is_not_imported_is_in_nobodys_way(tmp_path):
 
 @pytest.mark.parametrize("how", [["-m", "rearrange", "list"], ["-c", "import rearrange; rearrange.load_pretrained"]])
 def test_a_folder_above_a_clone_can_be_worked_in(tmp_path, how):
-    """A folder `rearrange` without __init__.py, as a clone is, lies beside the script; the installation alone finds ours."""
+    """A folder `rearrange` without __init__.py, as a clone is, lies beside the script; the installation alone finds
+    ours.
+    """
     (tmp_path / "rearrange").mkdir()
     variables = environment(tmp_path)
     del variables["PYTHONPATH"]
-    done = subprocess.run([sys.executable, *how], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, *how], cwd=tmp_path, env=variables, capture_output=True, text=True,
+                          timeout=60)
     assert done.returncode == 0, f"{done.stderr}\nAfter a change of pyproject.toml: pip install -e ."
 
 

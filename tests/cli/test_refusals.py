@@ -14,9 +14,11 @@ import pytest
 HOME = Path(__file__).parents[2]
 ALIVE = {
     "a thread": "import threading; threading.Thread(target=threading.Event().wait).start()",
-    "a pool": "import concurrent.futures, threading; concurrent.futures.ThreadPoolExecutor().submit(threading.Event().wait)",
+    "a pool": "import concurrent.futures, threading; "
+              "concurrent.futures.ThreadPoolExecutor().submit(threading.Event().wait)",
     "a handler of the end": "import atexit, threading; atexit.register(threading.Event().wait)",
-    "a process": "import multiprocessing, threading; multiprocessing.get_context('fork').Process(target=threading.Event().wait, daemon=False).start()",
+    "a process": "import multiprocessing, threading; "
+                 "multiprocessing.get_context('fork').Process(target=threading.Event().wait, daemon=False).start()",
 }
 ENTRY = "import sys; from rearrange.command_line.cli import main; sys.exit(main())"
 
@@ -28,8 +30,8 @@ def test_a_refused_command_ends(alive, words, tmp_path):
     (tmp_path / "run/checkpoints").mkdir(parents=True)
     (tmp_path / "run/checkpoints/step_000000000064.pt").touch()
     with open(tmp_path / "said", "wb") as said:
-        process = subprocess.Popen([sys.executable, "-c", f"{ALIVE[alive]}; {ENTRY}", *words.split()], cwd=tmp_path, stderr=said,
-                                   env={"PYTHONPATH": str(HOME), "PATH": "/usr/bin:/bin"}, process_group=0)
+        process = subprocess.Popen([sys.executable, "-c", f"{ALIVE[alive]}; {ENTRY}", *words.split()], cwd=tmp_path,
+                                   stderr=said, env={"PYTHONPATH": str(HOME), "PATH": "/usr/bin:/bin"}, process_group=0)
         try:
             assert process.wait(60) == 2
         finally:

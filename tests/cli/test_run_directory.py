@@ -220,7 +220,8 @@ def test_a_directory_in_which_a_process_works_is_refused_and_read(front_door, wo
             line = line.replace("-m seed=0 name=b", "-m name=b,c")
             status, _, err = front_door(f"train skill=pick {line}")
             assert status == 2 and len(err.splitlines()) == 1 and len(work.calls) == before
-            assert f"{PICK}/b is in use by process {pid} on " in err and "Wait for it, stop it, or choose another name=" in err
+            assert f"{PICK}/b is in use by process {pid} on " in err
+            assert "Wait for it, stop it, or choose another name=" in err
         assert "running" in next(line for line in front_door("list")[1].splitlines() if "pick/b" in line)
         assert front_door("train skill=pick resume=true")[0] == 130, "without a name, what is running is passed over"
         assert work.calls[-1][2].path == PICK / "a"
@@ -255,7 +256,8 @@ def test_a_directory_that_is_taken_at_the_last_moment_is_left_alone(front_door, 
 def test_what_a_killed_process_left_half_written_is_removed(front_door, work):
     work.behave = stop
     front_door("train skill=pick name=a")
-    left = [PICK / "a" / name for name in ("config.yaml.12.part", "metrics.csv.part", "videos/.episode_0000.12.partial.mp4")]
+    left = [PICK / "a" / name
+            for name in ("config.yaml.12.part", "metrics.csv.part", "videos/.episode_0000.12.partial.mp4")]
     for file in left:
         file.touch()
     front_door("train name=a resume=true")
@@ -300,8 +302,8 @@ def test_a_run_of_an_older_version_goes_on_with_the_defaults_of_what_it_lacks(fr
     assert front_door("train name=a resume=force trainer.overlap=true")[0] == 130 and work.calls[-1][1].trainer.overlap
 
 
-@pytest.mark.parametrize("text, said", [("steps: banana", "steps=banana is not allowed"), ("ppo: 3", "ppo is not a group"),
-                                        ("seed: -1", "seed=-1 is not allowed")])
+@pytest.mark.parametrize("text, said", [("steps: banana", "steps=banana is not allowed"),
+                                        ("ppo: 3", "ppo is not a group"), ("seed: -1", "seed=-1 is not allowed")])
 def test_a_setting_that_cannot_be_is_told_by_its_file(front_door, work, text, said):
     work.behave = stop
     front_door("train skill=pick name=a")

@@ -96,7 +96,8 @@ def test_another_sweep_needs_another_name(front_door, launched):
 def test_optuna_asks_for_jobs_by_their_figures_and_a_second_time_for_none(front_door, launched, work):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     work.behave = lambda config, run: {"episode/success": 1 - abs(config.ppo.clip - 0.2)}
-    line = "train -m skill=pick ppo.clip=interval(0.1,0.9) seed=1,2 hydra/sweeper=optuna objective=success hydra.sweeper.n_trials=5 name=o"
+    line = ("train -m skill=pick ppo.clip=interval(0.1,0.9) seed=1,2 hydra/sweeper=optuna objective=success "
+            "hydra.sweeper.n_trials=5 name=o")
     status, out, _ = front_door(line)
     assert status == 0 and len(launched) == 5, out
     clips = [float(word.split("=")[1]) for words in launched for word in words if word.startswith("ppo.clip=")]
@@ -110,7 +111,8 @@ def test_optuna_asks_for_jobs_by_their_figures_and_a_second_time_for_none(front_
 
 def test_a_job_of_optuna_that_fails_does_not_end_the_others_and_one_that_is_stopped_does(front_door, launched, work):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
-    line = "train -m skill=pick seed=13,13,1 hydra/sweeper=optuna hydra/sweeper/sampler=random objective=success hydra.sweeper.n_trials=6"
+    line = ("train -m skill=pick seed=13,13,1 hydra/sweeper=optuna hydra/sweeper/sampler=random objective=success "
+            "hydra.sweeper.n_trials=6")
     status, out, _ = front_door(line)
     assert status == 1 and "failed (2)" in out and len(launched) > 1 and "best success 0.75: seed=1" in out
 
@@ -190,10 +192,12 @@ def test_what_a_sweeper_cannot_ask_for_is_one_sentence_before_anything_exists(fr
     assert not launched and not list(Path().iterdir())
 
 
-RANGES = ["range(2,4)", "range(0,5,2)", "range(0.5,1.5,0.5)", "range(0,0.8,0.1)", "range(0.1,0.7,0.1)", "range(-3,3,1.5)", "range(2.5)",
-          "range(0,1,0.25)", "range(7,8)", "range(1,9,3)", "float(range(1,4))", "range(start=-2,stop=3)", "sort(range(1,5))"]
-CHOICES = ["1,2,3", "true,false,null", "0.1,1e-5,-2", "shuffle(range(0,4))", "sort(3,1,2)", "shuffle(5,6)", "[1,2],[3]", "{a:1},{b:2}",
-           "choice(1,a,'b c')", "tag(x,choice(1,2))", "int(interval(2,5))", "int(tag(log,interval(1,4)))", "'a,b',c", "range(4,5)"]
+RANGES = ["range(2,4)", "range(0,5,2)", "range(0.5,1.5,0.5)", "range(0,0.8,0.1)", "range(0.1,0.7,0.1)",
+          "range(-3,3,1.5)", "range(2.5)", "range(0,1,0.25)", "range(7,8)", "range(1,9,3)", "float(range(1,4))",
+          "range(start=-2,stop=3)", "sort(range(1,5))"]
+CHOICES = ["1,2,3", "true,false,null", "0.1,1e-5,-2", "shuffle(range(0,4))", "sort(3,1,2)", "shuffle(5,6)", "[1,2],[3]",
+           "{a:1},{b:2}", "choice(1,a,'b c')", "tag(x,choice(1,2))", "int(interval(2,5))",
+           "int(tag(log,interval(1,4)))", "'a,b',c", "range(4,5)"]
 
 
 @pytest.mark.parametrize("sampler", ["random", "grid"])
@@ -220,7 +224,8 @@ def test_optuna_asks_for_the_values_that_were_checked_and_for_no_other(word, sam
     sweeper.sweep([swept.asked])
 
     def plain(texts):  # floats to twelve digits: Optuna computes them in another order
-        return {f"{float(text):.12g}" if "." in text and text[-1].isdigit() else text.strip("'").replace("\\ ", " ") for text in texts}
+        return {f"{float(text):.12g}" if "." in text and text[-1].isdigit() else text.strip("'").replace("\\ ", " ")
+                for text in texts}
 
     assert plain(asked) == plain(swept.values) and len(swept.values) == swept.count, (asked, swept)
 
@@ -243,7 +248,8 @@ def test_the_number_of_jobs_is_that_of_the_sweeper(front_door, launched):
         status, out, _ = front_door(f"train -m skill=pick seed=range(2,4) {words}")
         asked = [word.split("=")[1] for typed in launched for word in typed if word.startswith("seed=")]
         assert status == 0 and said in out and set(asked) == seeds and len(asked) == len(seeds), out
-        rows = [row for row in out.split("\n\n")[-1 if words == "name=b" else -2].splitlines() if row.startswith("seed=")]
+        rows = [row for row in out.split("\n\n")[-1 if words == "name=b" else -2].splitlines()
+                if row.startswith("seed=")]
         assert len(rows) == len(seeds), "each job once"
 
 
@@ -278,13 +284,15 @@ def test_what_a_function_adds_to_a_study_may_be_refused_and_the_others_go_on(fro
     line = f"train -m skill=pick seed=1,2 {STUDY} hydra/sweeper/sampler=random hydra.sweeper.n_trials=40"
     own = "hydra.sweeper.custom_search_space=tests.cli.sweepers_for_tests.also_clip"
     status, out, _ = front_door(f"{line} {own}")
-    assert status == 1 and "2 of 6 jobs failed" in out and len(launched) == 4 and "ppo.clip=-0.1 is not allowed" in out, out
+    assert status == 1 and "2 of 6 jobs failed" in out and len(
+        launched) == 4 and "ppo.clip=-0.1 is not allowed" in out, out
     assert "failed (2)" in out and "best success 0.75" in out
 
 
 def test_a_study_ends_early_only_where_its_rate_of_failures_says_so(front_door, launched):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
-    line = f"train -m skill=pick seed=13,1 ppo.epochs=range(1,9) {STUDY} hydra/sweeper/sampler=random hydra.sweeper.n_jobs=1 name="
+    line = (f"train -m skill=pick seed=13,1 ppo.epochs=range(1,9) {STUDY} hydra/sweeper/sampler=random "
+            "hydra.sweeper.n_jobs=1 name=")
     status, out, _ = front_door(f"{line}all")
     assert status == 1 and out.count("failed (2)") > 3, out
     launched.clear()
@@ -295,7 +303,8 @@ def test_a_study_ends_early_only_where_its_rate_of_failures_says_so(front_door, 
 def test_a_sweeper_of_another_package_asks_for_what_was_checked(front_door, launched):
     sweepers_for_tests.register()
     status, out, error = front_door("train -m skill=pick seed=range(1,4) hydra/sweeper=ends objective=success")
-    assert status == 0 and [word for typed in launched for word in typed if word.startswith("seed=")] == ["seed=1", "seed=4"], out + error
+    assert status == 0 and [word for typed in launched for word in typed
+                            if word.startswith("seed=")] == ["seed=1", "seed=4"], out + error
 
 
 @pytest.mark.parametrize("line, jobs", [
@@ -307,7 +316,8 @@ def test_a_sweeper_of_another_package_asks_for_what_was_checked(front_door, laun
 def test_cfg_job_shows_the_settings_of_every_job(front_door, launched, line, jobs):
     status, out, _ = front_door(f"train -m skill=pick {line} --cfg job")
     made = list(yaml.safe_load_all(out))
-    assert status == 0 and [(each["seed"], each["ppo"]["clip"]) for each in made] == jobs and f"# job 1 of {len(jobs)}: " in out
+    assert status == 0 and [(each["seed"], each["ppo"]["clip"])
+                            for each in made] == jobs and f"# job 1 of {len(jobs)}: " in out
     assert not launched and not list(Path().iterdir()) and front_door(f"train -m skill=pick {line} --help")[0] == 0
 
 
@@ -328,20 +338,21 @@ def test_texts_of_a_study_come_back_as_they_were_typed(front_door, launched):
         launched.clear()
         status, out, error = front_door(["train", "-m", "skill=pick", words, f"name=n{len(how)}", *how])
         assert status == 0 and len(launched) == 4, out + error
-        texts = [word.removeprefix("checkpoint=").strip("'") for typed in launched for word in typed if word.startswith("checkpoint=")]
+        texts = [word.removeprefix("checkpoint=").strip("'") for typed in launched for word in typed
+                 if word.startswith("checkpoint=")]
         assert sorted(texts) == ["a,b.pt", "c d.pt", "e(1)=f.pt", "null"]
 
 
-@pytest.mark.parametrize("words, said", [
-    ("seed=0,1 hydra/launcher=jobli", ("hydra/launcher", "jobli", "Did you mean hydra/launcher=joblib?", "submitit_slurm")),
-    ("seed=0,1 hydra/launcher=absent", ("'absent'", "Choices: basic")),
-    ("seed=0,1 hydra.launcher.partition=gpu", ("hydra.launcher.partition",)),
-    ("seed=0,1 hydra.run.dir=x", ("hydra.run.dir=x", "hydra.launcher.")),
-    ("seed=0,1 hydra/sweeper=optuna", ("hydra/sweeper=optuna", "objective=success")),
-    ("ppo.clip=interval(0,1) hydra/sweeper=optuna objective=success", ("ppo.clip=0.0",)),
-    ("seed=interval(0,9) hydra/sweeper=optuna objective=success", ("seed=5.19", "an integer")),
-    ("ppo.clip=interval(0.1,1)", ("ppo.clip", "hydra/sweeper=optuna")),
-])
+@pytest.mark.parametrize("words, said",
+                         [("seed=0,1 hydra/launcher=jobli", ("hydra/launcher", "jobli", "Did you mean "
+                                                             "hydra/launcher=joblib?", "submitit_slurm")),
+                          ("seed=0,1 hydra/launcher=absent", ("'absent'", "Choices: basic")),
+                          ("seed=0,1 hydra.launcher.partition=gpu", ("hydra.launcher.partition",)),
+                          ("seed=0,1 hydra.run.dir=x", ("hydra.run.dir=x", "hydra.launcher.")),
+                          ("seed=0,1 hydra/sweeper=optuna", ("hydra/sweeper=optuna", "objective=success")),
+                          ("ppo.clip=interval(0,1) hydra/sweeper=optuna objective=success", ("ppo.clip=0.0",)),
+                          ("seed=interval(0,9) hydra/sweeper=optuna objective=success", ("seed=5.19", "an integer")),
+                          ("ppo.clip=interval(0.1,1)", ("ppo.clip", "hydra/sweeper=optuna"))])
 def test_a_mistake_in_the_launcher_or_the_sweeper_is_one_sentence(front_door, launched, words, said):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     status, _, error = front_door(f"train -m skill=pick {words}")

@@ -34,8 +34,8 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def start(directory: Path, *words: str) -> subprocess.Popen:
-    """Start `rearrange <words>` in a directory, as the leader of its own session, like `python -P -m rearrange`: as the console
-    script, it does not see what lies in the directory."""
+    """Start `rearrange <words>` in a directory, as the leader of its own session, like `python -P -m rearrange`: as the
+    console script, it does not see what lies in the directory."""
     return Forked([*words], directory, environment(directory))
 
 
@@ -117,7 +117,8 @@ def listing(directory: Path) -> list[tuple[str, int, int]]:
 @contextmanager
 def somebody_works_in(directory: Path):
     """Another process that owns a directory; gives its id."""
-    code = "import sys; from trainer.checkpoints import owner; own = owner.hold(sys.argv[1]); print('mine', flush=True); sys.stdin.read()"
+    code = ("import sys; from trainer.checkpoints import owner; own = owner.hold(sys.argv[1]); "
+            "print('mine', flush=True); sys.stdin.read()")
     process = subprocess.Popen([sys.executable, "-c", code, str(directory.resolve())], cwd=HOME, stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "mine\n"

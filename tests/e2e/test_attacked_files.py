@@ -1,5 +1,5 @@
-"""Files and settings that attack: pipes, devices, what inflates, nests or asks for more than there is. One sentence, exit status 2,
-nothing written, nothing hangs.
+"""Files and settings that attack: pipes, devices, what inflates, nests or asks for more than there is. One sentence,
+exit status 2, nothing written, nothing hangs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ def place(trained, tmp_path_factory) -> Path:
     (folder / "laughs.yaml").write_text(LAUGHS)
     (folder / "deep.yaml").write_text("a: " + "[" * 100_000)
     (folder / "large.yaml").write_text("a: 1 # " + "." * (1 << 21))
-    crowd = [["002_master_chef_can.object_config.json", [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]]] * 3000
-    (folder / "crowd.json").write_text(json.dumps({"episodes": [{"scene_id": "train/0", "rigid_objs": crowd, "targets": {}}]}))
+    crowd = [
+        ["002_master_chef_can.object_config.json", [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]]] * 3000
+    (folder / "crowd.json").write_text(
+        json.dumps({"episodes": [{"scene_id": "train/0", "rigid_objs": crowd, "targets": {}}]}))
     objects = ", ".join(["any"] * 3000)
     lists = "".join(f"{key}: [{objects}]\n" for key in ("objects", "starts", "goals"))
     (folder / "many.yaml").write_text(f"name: many\nproblem: tidy_house\n{lists}")
@@ -61,37 +63,34 @@ def place(trained, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("line, words", [
-    ("report outputs/eval out=/dev/full", ("/dev/full", "no regular file")),
-    ("report outputs/eval out=/dev/zero", ("/dev/zero", "no regular file")),
-    ("report outputs/eval out=pipe.html", ("pipe.html", "no regular file")),
-    ("eval skill=pick agent=zero sim.episodes=pipe.json", ("pipe.json", "no regular file")),
-    ("eval skill=pick agent=zero sim.episodes=/dev/zero", ("/dev/zero", "no regular file")),
-    ("eval skill=pick agent=zero sim.episodes=inflates.json.gz", ("inflates.json.gz", "more than 537 MB")),
-    ("eval skill=pick agent=zero sim.episodes=crowd.json", ("crowd.json, episode 0", "3,000 objects", "room for 300")),
-    ("eval skill=pick agent=zero sim.episodes=deep.json", ("deep.json is not an episode file",)),
-    ("eval skill=pick checkpoint=pipe.pt", ("pipe.pt", "no regular file")),
-    ("eval skill=pick checkpoint=huge.pt", ("huge.pt is damaged", "policy.hidden_size=10000000 is not allowed")),
-    ("eval skill=pick checkpoint=nan.pt", ("nan.pt is damaged", "NaN")),
-    ("eval skill=pick checkpoint=settings.pt", ("settings.pt is damaged", "rest_radius_m", "banana")),
-    ("eval hab=tidy_house agent=expert skills.pick=nan.pt", ("nan.pt is damaged", "NaN")),
-    ("eval hab=tidy_house agent=expert skills.pick=settings.pt", ("settings.pt is damaged", "banana")),
-    ("eval hab=pipe.yaml", ("pipe.yaml",)),
-    ("eval hab=laughs.yaml", ("laughs.yaml", "the alias *a")),
-    ("eval hab=deep.yaml", ("deep.yaml", "nested more than 20 deep")),
-    ("eval hab=large.yaml", ("large.yaml", "more than 1 MB")),
-    ("eval hab=many.yaml", ("many", "3000 times any")),
-    ("train skill=pick experiment=debug checkpoint=nan.pt", ("nan.pt is damaged", "NaN")),
-    ("train skill=pick name=hurt resume=true", ("is damaged", "counters is None")),
-    ("train skill=pick trainer.rollout_steps=1e12", ("trainer.rollout_steps=1000000000000", "at most 1000000")),
-    ("train skill=pick policy=blind trainer.num_envs=16384 trainer.rollout_steps=1000000", ("would take", "GB of memory")),
-    ("train skill=pick policy.lstm_layers=1000", ("policy.lstm_layers=1000", "from 0 to 64")),
-    ("train skill=pick policy.lstm_layers=64 policy.hidden_size=16384", ("the network", "GB of memory")),
-    ("bench sim depth_size=1", ("depth_size=1",)),
-    ("bench train skill=warp", ("skill=warp",)),
-    ("eval skill=all hab=all", ("skill=all and hab=all are both given",)),
-    ("doctor data=", ("data=<folder>",)),
-])
+@pytest.mark.parametrize(
+    "line, words",
+    [("report outputs/eval out=/dev/full", ("/dev/full", "no regular file")),
+     ("report outputs/eval out=/dev/zero", ("/dev/zero", "no regular file")),
+     ("report outputs/eval out=pipe.html", ("pipe.html", "no regular file")),
+     ("eval skill=pick agent=zero sim.episodes=pipe.json", ("pipe.json", "no regular file")),
+     ("eval skill=pick agent=zero sim.episodes=/dev/zero", ("/dev/zero", "no regular file")),
+     ("eval skill=pick agent=zero sim.episodes=inflates.json.gz", ("inflates.json.gz", "more than 537 MB")),
+     ("eval skill=pick agent=zero sim.episodes=crowd.json", ("crowd.json, episode 0", "3,000 objects", "room for 300")),
+     ("eval skill=pick agent=zero sim.episodes=deep.json", ("deep.json is not an episode file",)),
+     ("eval skill=pick checkpoint=pipe.pt", ("pipe.pt", "no regular file")),
+     ("eval skill=pick checkpoint=huge.pt", ("huge.pt is damaged", "policy.hidden_size=10000000 is not allowed")),
+     ("eval skill=pick checkpoint=nan.pt", ("nan.pt is damaged", "NaN")),
+     ("eval skill=pick checkpoint=settings.pt", ("settings.pt is damaged", "rest_radius_m", "banana")),
+     ("eval hab=tidy_house agent=expert skills.pick=nan.pt", ("nan.pt is damaged", "NaN")),
+     ("eval hab=tidy_house agent=expert skills.pick=settings.pt", ("settings.pt is damaged", "banana")),
+     ("eval hab=pipe.yaml", ("pipe.yaml",)), ("eval hab=laughs.yaml", ("laughs.yaml", "the alias *a")),
+     ("eval hab=deep.yaml", ("deep.yaml", "nested more than 20 deep")),
+     ("eval hab=large.yaml", ("large.yaml", "more than 1 MB")), ("eval hab=many.yaml", ("many", "3000 times any")),
+     ("train skill=pick experiment=debug checkpoint=nan.pt", ("nan.pt is damaged", "NaN")),
+     ("train skill=pick name=hurt resume=true", ("is damaged", "counters is None")),
+     ("train skill=pick trainer.rollout_steps=1e12", ("trainer.rollout_steps=1000000000000", "at most 1000000")),
+     ("train skill=pick policy=blind trainer.num_envs=16384 trainer.rollout_steps=1000000", ("would take", "GB of "
+                                                                                             "memory")),
+     ("train skill=pick policy.lstm_layers=1000", ("policy.lstm_layers=1000", "from 0 to 64")),
+     ("train skill=pick policy.lstm_layers=64 policy.hidden_size=16384", ("the network", "GB of memory")),
+     ("bench sim depth_size=1", ("depth_size=1",)), ("bench train skill=warp", ("skill=warp",)),
+     ("eval skill=all hab=all", ("skill=all and hab=all are both given",)), ("doctor data=", ("data=<folder>",))])
 def test_refused(place, line, words):
     refused(place, line, *words)
 
@@ -111,9 +110,12 @@ def test_a_checkpoint_that_cannot_be_read_is_not_called_damaged(tmp_path, monkey
 
 @pytest.mark.parametrize("title", [b"caf\xe9", "café".encode()])
 def test_a_report_of_settings_that_attack_and_a_title_that_is_no_text(place, title):
-    """Settings are shown as they are and not made into values; a title of other bytes than UTF-8 does not end the report."""
+    """Settings are shown as they are and not made into values; a title of other bytes than UTF-8 does not end the
+    report.
+    """
     before = listing(place)
-    done = finish(start(place, "report", "outputs/eval/pick/made", "out=page.html", os.fsdecode(b"title=" + title)), WITHIN_S)
+    done = finish(start(place, "report", "outputs/eval/pick/made", "out=page.html", os.fsdecode(b"title=" + title)),
+                  WITHIN_S)
     assert done.returncode == 0, done.stderr
     page = (place / "page.html").read_text(encoding="utf-8")
     assert "<h1>caf" in page and "[[[[" in page

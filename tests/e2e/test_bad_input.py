@@ -25,23 +25,22 @@ def refused(directory, line: str | list[str], *words: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("line, words", [
-    ("trian skill=pick", ("'train'",)),
-    ("train skill=pik", ("skill=pick",)),
-    ("train skill=pick ppo.learning_rat=1e-3", ("'ppo.learning_rate'",)),
-    ("train skill=pick +ppo.learning_rat=1e-3", ("'ppo.learning_rate'",)),
-    ("train skill=pick ppo.schedule=cosin", ("ppo.schedule=cosin", "cosine")),
-    ("train skill=pick ppo.clip=abc", ("ppo.clip=abc", "a number")),
-    ("eval skill=pick agent=randm", ("agent=randm", "random")),
-    ("train skill=pick steps=-5", ("steps=-5", "greater than 0")),
-    ("train skill=pick trainer.num_envs=0", ("trainer.num_envs=0", "greater than 0")),
-    ("train skill=pick trainer.num_workers=-1", ("trainer.num_workers=-1", "from 0 to 1024")),
-    ("eval skill=pick episodes=0", ("episodes=0", "greater than 0")),
-    ("eval skill=pick video=-1", ("video=-1", "from 0 to")),
-    ("eval skill=pick workers=0", ("workers=0", "greater than 0")),
-    ("eval hab=tidy_house agent=monolithic", ("no policy of tidy_house", "outputs/train/tidy_house", "rearrange train hab=")),
-    ("train skill=pick resume=true name=nobody", ("no run", "nobody")),
-])
+@pytest.mark.parametrize("line, words",
+                         [("trian skill=pick", ("'train'",)), ("train skill=pik", ("skill=pick",)),
+                          ("train skill=pick ppo.learning_rat=1e-3", ("'ppo.learning_rate'",)),
+                          ("train skill=pick +ppo.learning_rat=1e-3", ("'ppo.learning_rate'",)),
+                          ("train skill=pick ppo.schedule=cosin", ("ppo.schedule=cosin", "cosine")),
+                          ("train skill=pick ppo.clip=abc", ("ppo.clip=abc", "a number")),
+                          ("eval skill=pick agent=randm", ("agent=randm", "random")),
+                          ("train skill=pick steps=-5", ("steps=-5", "greater than 0")),
+                          ("train skill=pick trainer.num_envs=0", ("trainer.num_envs=0", "greater than 0")),
+                          ("train skill=pick trainer.num_workers=-1", ("trainer.num_workers=-1", "from 0 to 1024")),
+                          ("eval skill=pick episodes=0", ("episodes=0", "greater than 0")),
+                          ("eval skill=pick video=-1", ("video=-1", "from 0 to")),
+                          ("eval skill=pick workers=0", ("workers=0", "greater than 0")),
+                          ("eval hab=tidy_house agent=monolithic",
+                           ("no policy of tidy_house", "outputs/train/tidy_house", "rearrange train hab=")),
+                          ("train skill=pick resume=true name=nobody", ("no run", "nobody"))])
 def test_settings(tmp_path, line, words):
     refused(tmp_path, line, *words)
 
@@ -163,7 +162,8 @@ def test_a_resumed_run_does_not_begin_with_another_policy(trained):
 
 
 def test_no_scenario_has_a_published_policy(trained):
-    refused(trained.home, "train hab=tidy_house experiment=debug checkpoint=pretrained", "checkpoint=pretrained is for skill=")
+    refused(trained.home, "train hab=tidy_house experiment=debug checkpoint=pretrained", "checkpoint=pretrained is "
+            "for skill=")
 
 
 def test_a_place_that_cannot_be_written(tmp_path):

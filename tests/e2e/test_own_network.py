@@ -87,8 +87,8 @@ def test_a_network_that_is_typed_trains_goes_on_and_is_evaluated(package, monkey
     assert content["meta"]["network"] == own and content["network"]["name"] == "nets.small.Normed"
     begun = ("train", *SMALL, "checkpoint=outputs/train/pick/own", "name=next")
     evaluated = ("eval", "skill=pick", "checkpoint=outputs/train/pick/own", "episodes=1", "workers=1")
-    plan = ("eval", "hab=tidy_house", "agent=expert", "skills.pick=outputs/train/pick/own", "episodes=1", "workers=1", "video=0",
-            "planner=paper", "planner.max_steps.navigate=9")
+    plan = ("eval", "hab=tidy_house", "agent=expert", "skills.pick=outputs/train/pick/own", "episodes=1", "workers=1",
+            "video=0", "planner=paper", "planner.max_steps.navigate=9")
     resumed = ("train", "skill=pick", "name=own", "resume=force", "steps=300")
 
     (package / "imported").unlink()
@@ -120,8 +120,10 @@ def test_a_network_of_ones_own_may_have_an_encoder_of_ones_own(package):
     succeed(package, "train", *SMALL, f"policy={own}", "policy.encoder=mine", "policy.image_size=16", "name=own")
     content = load_checkpoint(run)
     assert content["policy_config"]["encoder"] == "mine" and any("layer.weight" in name for name in content["policy"])
-    succeed(package, "eval", "skill=pick", "checkpoint=outputs/train/pick/own", "episodes=1", "workers=1", f"network={own}")
-    assert "policy.encoder=other is none of mine" in refused(package, "train", *SMALL, f"policy={own}", "policy.encoder=other", "name=two")
+    succeed(package, "eval", "skill=pick", "checkpoint=outputs/train/pick/own", "episodes=1", "workers=1",
+            f"network={own}")
+    assert "policy.encoder=other is none of mine" in refused(package, "train", *SMALL, f"policy={own}",
+                                                             "policy.encoder=other", "name=two")
     for words in ((), ("policy=light",)):
         assert "policy.encoder" in refused(package, "train", *SMALL, *words, "policy.encoder=mine", "name=two")
     assert not (package / "outputs/train/pick/two").exists()
@@ -164,6 +166,7 @@ def test_the_settings_are_those_without_policy():
     own = compose("train", [*words, "policy=a.b:C"])
     assert own.choices["policy"] == "a.b:C"
     assert dict(leaves(own.config)) == dict(leaves(compose("train", words).config)) | {"policy.network": "a.b:C"}
-    assert compose("train", [*words, "policy=a.b:C", "policy=light"]).config == compose("train", [*words, "policy=light"]).config
+    assert compose("train",
+                   [*words, "policy=a.b:C", "policy=light"]).config == compose("train", [*words, "policy=light"]).config
     with pytest.raises(UserError, match="policy.network"):
         compose("train", [*words, "policy=a.b:C", "policy.network=other"])

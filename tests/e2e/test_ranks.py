@@ -24,8 +24,8 @@ def port() -> int:
 def start_torchrun(directory, *words: str, options: tuple[str, ...] = ()) -> subprocess.Popen:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port()}", *options,
                "-m", "rearrange", *words]
-    return subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, start_new_session=True)
+    return subprocess.Popen(command, cwd=directory, env=environment(directory), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def torchrun(directory, *words: str) -> subprocess.CompletedProcess:
@@ -45,7 +45,8 @@ def saved(run: Path) -> list[str]:
 
 def test_torchruns_restarts_go_on_after_kill_9_of_either_rank_and_one_process_goes_on_with_the_run(tmp_path):
     run = tmp_path / "outputs/train/pick/two"
-    agent = start_torchrun(tmp_path, "train", *TWO, "steps=3200", "checkpoint_every_s=0.5", "name=two", options=("--max-restarts=3",))
+    agent = start_torchrun(tmp_path, "train", *TWO, "steps=3200", "checkpoint_every_s=0.5", "name=two",
+                           options=("--max-restarts=3",))
     for victim in (1, 0):
         before = saved(run)
         wait_until(lambda: saved(run) != before, agent, 240.0)
@@ -69,8 +70,8 @@ def test_a_mistake_is_told_once(tmp_path):
 def test_slurms_ranks_end_together_when_one_is_killed(tmp_path):
     """Two tasks as srun starts them; kill -9 of the second."""
     run, shared = tmp_path / "outputs/train/pick/slurm", environment(tmp_path)
-    slurm = {"SLURM_JOB_ID": str(port()), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2",
-             "SLURM_STEP_NODELIST": "localhost", "MASTER_PORT": str(port())}
+    slurm = {"SLURM_JOB_ID": str(port()), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2",
+             "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_STEP_NODELIST": "localhost", "MASTER_PORT": str(port())}
     first, second = (Forked(["train", *TWO, "steps=1000000", "name=slurm"], tmp_path,
                             shared | slurm | {"SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)}) for r in (0, 1))
     wait_until(lambda: bool(steps_logged(run)), first, 240.0)

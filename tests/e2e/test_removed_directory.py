@@ -1,4 +1,6 @@
-"""The directory of a run that is removed or renamed while the command works: that is said, and the run can be continued all the same."""
+"""The directory of a run that is removed or renamed while the command works: that is said, and the run can be continued
+all the same.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ SILENT = ("all metrics",)  # nothing that a run goes on with
 
 
 @pytest.mark.parametrize("way, moment", [
-    pytest.param(way, moment, marks=() if (number + (moment == "later")) % 2 else pytest.mark.slow)  # each in one of both moments
+    # each in one of both moments
+    pytest.param(way, moment, marks=() if (number + (moment == "later")) % 2 else pytest.mark.slow)
     for number, way in enumerate(WAYS) for moment in ("at once", "later")])
 def test_a_training_says_so_and_is_continued(way, moment, tmp_path):
     """Stopped in the moment after, or once it has logged again."""
@@ -93,8 +96,10 @@ def test_a_run_whose_place_another_has_taken_ends_and_saves_beside_it(tmp_path):
     os.kill(process.pid, signal.SIGCONT)
     done = finish(process)
     beside = run.with_name(f"gone-{process.pid}")
-    assert done.returncode == 130 and f"is in use by process {other.pid}" in done.stderr and "Traceback" not in done.stderr
-    assert f"checkpoint={Path('outputs/train/pick') / beside.name}" in done.stdout and load_checkpoint(beside)["step"] > 0
+    assert done.returncode == 130 and "Traceback" not in done.stderr
+    assert f"is in use by process {other.pid}" in done.stderr
+    assert f"checkpoint={Path('outputs/train/pick') / beside.name}" in done.stdout
+    assert load_checkpoint(beside)["step"] > 0
     other.send_signal(signal.SIGINT)
     assert finish(other).returncode == 130 and status(run) == "stopped"
 

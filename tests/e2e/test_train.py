@@ -58,7 +58,9 @@ def test_a_terminal_that_is_closed_saves_like_a_signal(tmp_path):
 
 
 def _own_terminal() -> None:
-    """In the child: its terminal is the one it reads from, and hanging up ends it even where the tests run under nohup."""
+    """In the child: its terminal is the one it reads from, and hanging up ends it even where the tests run under
+    nohup.
+    """
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -120,12 +122,13 @@ def test_its_network_is_that_of_the_other(tmp_path):
     from rearrange.command_line.runs.run_directory import saved_config
     from trainer.checkpoint import load_checkpoint
 
-    other = ("policy.hidden_size=24", "policy.normalize_observations=false", "policy.normalize_returns=false", "policy.separate_value=false")
+    other = ("policy.hidden_size=24", "policy.normalize_observations=false", "policy.normalize_returns=false",
+             "policy.separate_value=false")
     succeed(tmp_path, "train", *TINY, "steps=64", "name=first", *other)
     words = ("train", *TINY, "name=second", "checkpoint=outputs/train/pick/first")
     succeed(tmp_path, *words, "steps=64")
-    again = succeed(tmp_path, *words, "steps=128", "resume=force"), succeed(tmp_path, "train", "skill=pick", "name=second", "steps=192",
-                                                                            "resume=force")
+    again = succeed(tmp_path, *words, "steps=128", "resume=force"), succeed(tmp_path, "train", "skill=pick",
+                                                                            "name=second", "steps=192", "resume=force")
     assert "done: 128 steps" in again[0] and "done: 192 steps" in again[1]
     run = tmp_path / "outputs/train/pick/second"
     network = load_checkpoint(run)["policy_config"]

@@ -1,8 +1,8 @@
 """Commands in processes of their own that need not import everything first: they are forked from one that has.
 
-Importing torch and the simulator takes a command two seconds of processor time, and the tests run some hundred commands. The
-server (this file run as a program) imports once, then forks a process for each command, which does the rest as
-`python -P -m rearrange` does. What is forked is a child of the server, so its end is asked of the server.
+Importing torch and the simulator takes a command two seconds of processor time, and the tests run some hundred
+commands. The server (this file run as a program) imports once, then forks a process for each command, which does the
+rest as `python -P -m rearrange` does. What is forked is a child of the server, so its end is asked of the server.
 """
 
 from __future__ import annotations
@@ -22,21 +22,26 @@ import traceback
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
-PRELOADED = ("torch", "torch.distributed", "torch._dynamo", "gymnasium", "hydra", "rearrange.command_line.composition.parse_overrides",
-             "rearrange.command_line.commands", "rearrange.env.make_simulator", "rearrange.home.simulation.mujoco.simulator", "rearrange.env.skill_env", "skills", "planner.execute", "eval.evaluate",
-             "eval.scenario.command", "trainer.loop", "trainer.policy", "trainer.checkpoint")
+PRELOADED = ("torch", "torch.distributed", "torch._dynamo", "gymnasium", "hydra",
+             "rearrange.command_line.composition.parse_overrides", "rearrange.command_line.commands",
+             "rearrange.env.make_simulator", "rearrange.home.simulation.mujoco.simulator", "rearrange.env.skill_env",
+             "skills", "planner.execute", "eval.evaluate", "eval.scenario.command", "trainer.loop", "trainer.policy",
+             "trainer.checkpoint")
 _server: tuple[subprocess.Popen, socket.socket] | None = None
 
 
 class Forked(subprocess.Popen):
-    """A Popen whose process the server forks: `python -P -m <module> <words>` in a directory, with these environment variables."""
+    """A Popen whose process the server forks: `python -P -m <module> <words>` in a directory, with these environment
+    variables.
+    """
 
     def __init__(self, words: list[str], cwd: Path, env: dict[str, str], module: str = "rearrange") -> None:
         self._module = module
-        super().__init__(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        super().__init__(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         start_new_session=True)
 
-    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
-                       p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *_) -> None:
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags,
+                       shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *_) -> None:
         self._asked, theirs = socket.socketpair()
         request = json.dumps({"module": self._module, "words": list(args), "cwd": str(cwd), "env": env}).encode()
         with theirs:
@@ -69,8 +74,8 @@ def _connection() -> socket.socket:
         ours, theirs = socket.socketpair()
         paths = os.pathsep.join([str(HOME), *filter(None, [os.environ.get("PYTHONPATH")])])
         process = subprocess.Popen([sys.executable, "-P", __file__, str(theirs.fileno())], stdout=subprocess.DEVNULL,
-                                   env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}, pass_fds=[theirs.fileno()],
-                                   start_new_session=True)
+                                   env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+                                   pass_fds=[theirs.fileno()], start_new_session=True)
         theirs.close()
         _server = process, ours
         atexit.register(lambda: (ours.close(), process.wait()))

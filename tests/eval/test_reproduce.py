@@ -257,10 +257,10 @@ def test_recipes_are_carried_out_lesson_by_lesson(task, tmp_path):
     assert [job.what for job in made[-2:]] == [f"eval {task} {s}" for s in ("val", "test")]
     trained = [job for job in made if job.words[0] == "train"]
     assert len(trained) == len(recipes.lessons(task)) and all("steps=64" in job.words for job in trained)
-    for before, job in zip(trained, trained[1:]):
-        assert f"checkpoint={before.path}" in job.words and before.path in job.needs
-    for lesson, job in zip(recipes.lessons(task), trained):
-        plans = [each for each in made if each.path in job.needs and each.words[0] == "eval"]
+    for before, after in zip(trained, trained[1:]):
+        assert f"checkpoint={before.path}" in after.words and before.path in after.needs
+    for lesson, training in zip(recipes.lessons(task), trained):
+        plans = [each for each in made if each.path in training.needs and each.words[0] == "eval"]
         assert len(plans) == len(lesson.plans) and all("split=train" in each.words for each in plans)
         assert all((f"handoff_tries={lesson.tries}" in each.words) == (lesson.tries is not None) for each in plans)
         pattern = next((word.split("=")[1] for word in job.words if word.startswith("sim.episodes=")), None)

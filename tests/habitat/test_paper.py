@@ -1,4 +1,6 @@
-"""Where Habitat-Lab's public tasks differ from the paper, ours are the paper's, in Habitat too (docs/habitat_differences.md)."""
+"""Where Habitat-Lab's public tasks differ from the paper, ours are the paper's, in Habitat too
+(docs/habitat_differences.md).
+"""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ def test_observations_are_in_their_frames():
     sim = env.sim
     for action in actions(env, 15):
         observation, *_ = env.step(action)
-    assert set(observation) == set(skill_keys) - set(OF_IMAGES) and all(v.dtype == np.float32 for v in observation.values())
+    assert set(observation) == set(skill_keys) - set(OF_IMAGES) and all(v.dtype == np.float32
+                                                                        for v in observation.values())
     site = sim.data.site("end_effector")
     start, goal = np.array(sim.start_positions[env.skill.target]), np.array(env.episode.targets[env.skill.target][:3])
     rotation = site.xmat.reshape(3, 3)
@@ -156,12 +157,13 @@ def test_episodes_from_a_file(tmp_path):
     assert env.reset(seed=0)[1]["episode_id"] in infos and env.listed == 2
 
 
-@pytest.mark.parametrize("joints, message", [
-    ({"fridge_door": -9.0}, "joint fridge_door cannot stand at -9; it moves from 0 to 2.4"), ({"oven": 1.0}, "has no joint 'oven")])
+@pytest.mark.parametrize("joints, message", [({"fridge_door": -9.0}, "joint fridge_door cannot stand at -9; it moves "
+                                              "from 0 to 2.4"), ({"oven": 1.0}, "has no joint 'oven")])
 def test_a_door_that_cannot_stand_as_a_file_says(joints, message, tmp_path):
     episode = dataclasses.replace(generate_episode("pick", "val", 3, 4), articulated=joints)
     write_episodes(tmp_path / "one.json", [episode])
-    for env, which in ((make_env(depth_size=0), episode), (make_env(depth_size=0, episodes=str(tmp_path / "one.json")), 0)):
+    for env, which in ((make_env(depth_size=0), episode),
+                       (make_env(depth_size=0, episodes=str(tmp_path / "one.json")), 0)):
         with pytest.raises(UserError, match=message):
             env.reset(options={"episode": which})
 
@@ -201,25 +203,27 @@ def test_the_limited_action_space_leaves_the_base_out():
     assert math.dist(start[:2], env.sim.base_pose[:2]) < 0.005
 
 
-@pytest.mark.parametrize("settings, named", [
-    ({"split": "training"}, "split=training"), ({"depth_size": -1}, "depth_size=-1"), ({"sim": "gazebo"}, "sim=gazebo"),
-    ({"num_layouts": 0}, "num_layouts=0"), ({"render_mode": "human"}, "render_mode=human"),
-    ({"observation_keys": ["smell"]}, "smell"),
-    ({"depth_size": 1}, "depth_size=1 (policy.image_size) should be 0 (no image) or 2 to"),
-    ({"observation_keys": ["joint", "marker_state"]}, "skill pick has no observation 'marker_state'; there are depth, joint"),
-    ({"skill": "open_fridge", "observation_keys": ["obj_goal"]}, "skill open_fridge has no observation 'obj_goal'; there are"),
-    ({"action_parts": ("arm", "leg")}, "leg"), ({"max_step": 3}, "max_steps"),
-    ({"reward_scales": {"pick": 1}}, "picked"),
-    ({"episodes": "nowhere.json"}, "nowhere.json"), ({"skill": "pik"}, "'pick'"),
-    *(({"max_steps": value}, "max_steps=") for value in (0, -1, "x", 5.5)),
-    *(({"base_speed_m_s": value}, "base_speed_m_s=") for value in (-1, float("nan"), "x", 1e30)),
-    *(({"depth_size": value}, "depth_size=") for value in (64.5, "64", None)),
-    *(({"num_layouts": value}, "num_layouts=") for value in ("4", None, 2.5)),
-    *(({"episodes": value}, "episodes=") for value in ([], {})),
-    *(({"reward_scales": value}, "reward_scales") for value in (None, [], {"success": "x"}, {"success": float("inf")})),
-    *(({name: -1}, f"{name}=-1") for name in ("rest_radius_m", "suction_max_angle_rad", "start_position_noise_m")),
-    ({"split": ["val"]}, "split="), ({"rest_position_m": (1, 2)}, "3 numbers"), ({"action_parts": ("arm", "arm")}, "each once"),
-])
+@pytest.mark.parametrize(
+    "settings, named",
+    [({"split": "training"}, "split=training"), ({"depth_size": -1}, "depth_size=-1"),
+     ({"sim": "gazebo"}, "sim=gazebo"), ({"num_layouts": 0}, "num_layouts=0"),
+     ({"render_mode": "human"}, "render_mode=human"), ({"observation_keys": ["smell"]}, "smell"),
+     ({"depth_size": 1}, "depth_size=1 (policy.image_size) should be 0 (no image) or 2 to"),
+     ({"observation_keys": ["joint", "marker_state"]},
+      "skill pick has no observation 'marker_state'; there are depth, joint"),
+     ({"skill": "open_fridge", "observation_keys": ["obj_goal"]}, "skill open_fridge has no observation 'obj_goal'; "
+      "there are"), ({"action_parts": ("arm", "leg")}, "leg"), ({"max_step": 3}, "max_steps"),
+     ({"reward_scales": {"pick": 1}}, "picked"), ({"episodes": "nowhere.json"}, "nowhere.json"),
+     ({"skill": "pik"}, "'pick'"), *(({"max_steps": value}, "max_steps=") for value in (0, -1, "x", 5.5)),
+     *(({"base_speed_m_s": value}, "base_speed_m_s=") for value in (-1, float("nan"), "x", 1e30)),
+     *(({"depth_size": value}, "depth_size=") for value in (64.5, "64", None)),
+     *(({"num_layouts": value}, "num_layouts=") for value in ("4", None, 2.5)),
+     *(({"episodes": value}, "episodes=") for value in ([], {})),
+     *(({"reward_scales": value}, "reward_scales")
+       for value in (None, [], {"success": "x"}, {"success": float("inf")})),
+     *(({name: -1}, f"{name}=-1") for name in ("rest_radius_m", "suction_max_angle_rad", "start_position_noise_m")),
+     ({"split": ["val"]}, "split="), ({"rest_position_m": (1, 2)}, "3 numbers"),
+     ({"action_parts": ("arm", "arm")}, "each once")])
 def test_a_wrong_setting_is_named(settings, named):
     with pytest.raises(UserError) as error:
         make_env(**settings)
@@ -263,17 +267,20 @@ def test_broken_physics_ends_the_episode_and_the_next_one_is_sound(tmp_path, mon
 
 def test_settings_may_be_what_python_has():
     env = make_env(depth_size=0, max_steps=np.int64(7), rest_position_m=np.array([0.5, 0.0, 1.0]), num_layouts=4.0)
-    assert env.skill.max_steps == 7 and env.home.num_layouts == 4 and env.skill.config.rest_position_m == (0.5, 0.0, 1.0)
+    assert env.skill.max_steps == 7 and env.home.num_layouts == 4 and env.skill.config.rest_position_m == (0.5, 0.0,
+                                                                                                           1.0)
 
 
-@pytest.mark.parametrize("options", [{"episode": "x"}, {"episode": 1.5}, {"episode": -1}, {"episode": True}, {"epsiode": 1}, [], 5])
+@pytest.mark.parametrize(
+    "options", [{"episode": "x"}, {"episode": 1.5}, {"episode": -1}, {"episode": True}, {"epsiode": 1}, [], 5])
 def test_an_episode_that_cannot_be_asked_for_is_told(options):
     with pytest.raises(UserError, match="reset takes options="):
         asked_episode(options)
 
 
 def test_an_episode_is_asked_for_by_number_or_left_to_chance():
-    assert [asked_episode(options) for options in (None, {}, {"episode": None}, {"episode": 3})] == [None, None, None, 3]
+    assert [asked_episode(options)
+            for options in (None, {}, {"episode": None}, {"episode": 3})] == [None, None, None, 3]
 
 
 @pytest.mark.parametrize("action", [None, 0, np.zeros((10, 1)), np.zeros(3), ["a"] * 10])

@@ -357,14 +357,17 @@ def test_the_corner_of_furniture_pushes_the_base_straight_away():
 
 def test_a_lying_can_touches_a_round_table_where_it_is():
     """MuJoCo's own cylinders meet, one time in a thousand, as deep as the table is wide, and the can flies off."""
-    mjcf = next(text for text in (home_mjcf(make_layout("val", i), ("005_tomato_soup_can",)) for i in range(20)) if "disc_" in text)
-    table, disc = (re.search(kind, mjcf)[0] for kind in ("<mesh name=.disc_[^>]*>", "<geom type=.mesh. mesh=.disc_[^>]*>"))
+    mjcf = next(text for text in (home_mjcf(make_layout("val", i), ("005_tomato_soup_can",)) for i in range(20))
+                if "disc_" in text)
+    table, disc = (re.search(kind, mjcf)[0] for kind in ("<mesh name=.disc_[^>]*>", "<geom type=.mesh. "
+                                                         "mesh=.disc_[^>]*>"))
     can = re.search("<body name=.object_0.*?</body>", mjcf)[0]
     model = mujoco.MjModel.from_xml_string(f"<mujoco><asset>{table}</asset><worldbody>{disc}{can}</worldbody></mujoco>")
     data, depths = mujoco.MjData(model), []
     half_m = float(re.search(r"disc_[\d.]+_([\d.]+)", table)[1])
     lift = model.geom_pos[0] + (0, 0, half_m + model.geom_size[1][0] - 0.001)
-    for around, out, yaw, lean in np.random.default_rng(0).uniform((0, 0, 0, -0.02), (2 * math.pi, 0.4, 2 * math.pi, 0.02), (20000, 4)):
+    for around, out, yaw, lean in np.random.default_rng(0).uniform((0, 0, 0, -0.02),
+                                                                   (2 * math.pi, 0.4, 2 * math.pi, 0.02), (20000, 4)):
         data.qpos[:3] = lift + (out * math.cos(around), out * math.sin(around), 0)
         half = math.pi / 4 + lean
         mujoco.mju_mulQuat(data.qpos[3:], yaw_quat(yaw), np.array([math.cos(half), math.sin(half), 0.0, 0.0]))

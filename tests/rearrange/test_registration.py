@@ -1,4 +1,6 @@
-"""The environments as Gymnasium and its friends use them: ids, the checker, bounds, wrappers, videos, worker processes."""
+"""The environments as Gymnasium and its friends use them: ids, the checker, bounds, wrappers, videos, worker
+processes.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def python(code: str, **options) -> str:
 
 
 def test_the_ids_are_of_skills_scenarios_and_navigation_tasks_and_are_listed(tmp_path):
-    assert {"rearrange/Pick-v0", "rearrange/OpenCabinet-v0", "rearrange/TidyHouse-v0", "rearrange/SetTable-v0", "rearrange/PointNav-v0"} < set(IDS)
+    assert {"rearrange/Pick-v0", "rearrange/OpenCabinet-v0", "rearrange/TidyHouse-v0", "rearrange/SetTable-v0",
+            "rearrange/PointNav-v0"} < set(IDS)
     assert {id for id in gymnasium.registry if id.startswith("rearrange/")} == set(IDS)
     listed = text(tmp_path).split()
     assert all(id in listed for id in IDS)
@@ -43,7 +46,8 @@ def test_the_ids_are_of_skills_scenarios_and_navigation_tasks_and_are_listed(tmp
 def test_gymnasiums_checker_has_nothing_to_say(id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = gymnasium.make(id, depth_size=16, render_mode="rgb_array", **{"num_homes" if id in NAVIGATION_IDS else "num_layouts": 2})
+        env = gymnasium.make(id, depth_size=16, render_mode="rgb_array",
+                             **{"num_homes" if id in NAVIGATION_IDS else "num_layouts": 2})
         check_env(env.unwrapped)  # makes it a second time, to see it render
     made = env.unwrapped
     assert env.spec.id == id and (made.split if id in NAVIGATION_IDS else made.home.split) == "train"
@@ -67,7 +71,8 @@ def test_a_package_that_imports_it_may_be_run_as_a_module(tmp_path):
 
 
 def test_importing_the_package_imports_no_simulator():
-    assert python("import sys, rearrange; print([m for m in ('mujoco', 'numba', 'torch', 'hydra') if m in sys.modules])") == "[]"
+    assert python("import sys, rearrange; print([m for m in ('mujoco', 'numba', 'torch', 'hydra') if m in "
+                  "sys.modules])") == "[]"
 
 
 def test_processes_that_gymnasium_starts_know_the_ids():
@@ -162,7 +167,8 @@ def outside(space: gymnasium.spaces.Dict, observation: dict[str, np.ndarray]) ->
 
 @pytest.mark.parametrize("skill", SKILLS)
 def test_observations_of_a_skill_stay_within_their_bounds(skill):
-    keys = ["depth", *(key for key in OBSERVATIONS if _OF.get(key, skill_class(skill).about) == skill_class(skill).about)]
+    keys = ["depth",
+            *(key for key in OBSERVATIONS if _OF.get(key, skill_class(skill).about) == skill_class(skill).about)]
     env = make_env(skill, depth_size=16, split="val", observation_keys=keys, max_steps=200)
     assert all(box.is_bounded() for box in env.observation_space.values())
     for actor in (at_random, in_jerks, by_expert):
@@ -186,7 +192,8 @@ def test_broken_physics_is_within_the_bounds_too(tmp_path, monkeypatch):
         env.reset(seed=1)
         env.sim.data.qvel[:] = 300.0
         observation, _, _, truncated, info = env.step(np.zeros(env.action_space.shape, np.float32))
-        assert truncated and info["metrics"]["failure/unstable"] == 1.0 and not outside(env.observation_space, observation)
+        assert truncated and info["metrics"]["failure/unstable"] == 1.0 and not outside(env.observation_space,
+                                                                                        observation)
 
 
 # ---------------------------------------------------------------------- wrappers

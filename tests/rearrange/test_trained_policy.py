@@ -47,7 +47,8 @@ def test_it_does_what_an_evaluation_does(tmp_path, monkeypatch):
     import csv
 
     monkeypatch.chdir(tmp_path)
-    assert main("eval skill=pick agent=pretrained deterministic=true episodes=2 split=test workers=1 name=x skill.max_steps=199".split()) == 0
+    assert main("eval skill=pick agent=pretrained deterministic=true episodes=2 split=test workers=1 name=x "
+                "skill.max_steps=199".split()) == 0
     with open("outputs/eval/pick/x/episodes.csv", newline="") as file:
         theirs = [(row["success"] == "1", int(row["steps"])) for row in csv.DictReader(file)]
     env, policy = rearrange.load_pretrained("pick", split="test", deterministic=True, max_steps=199)
@@ -88,7 +89,8 @@ def test_a_checkpoint_of_the_engine_says_what_it_was_trained_in(of_the_engine):
     assert training_of(load_checkpoint(of_the_engine / "pendulum")) == {"environment": "Pendulum-v1"}
     assert training_of({"meta": {}}) == {}
     whole = {"id": "rearrange/TidyHouse-v0", "kwargs": {"name_of_id": "tidy_house", "split": "train"}}
-    assert training_of({"meta": {"gymnasium": whole}}) == {"scenario": "tidy_house", "env": {"split": "train"}, "image_size": 128}
+    assert training_of({"meta": {"gymnasium": whole}}) == {"scenario": "tidy_house", "env": {"split": "train"},
+                                                           "image_size": 128}
     env, policy = rearrange.load_pretrained(of_the_engine / "place")
     assert env.unwrapped.skill.max_steps == 9 and roll_out(env, policy, 0)[1] <= 9
 
@@ -117,7 +119,8 @@ def test_a_mistake_is_one_sentence(what, settings, said, of_the_engine):
 
 
 def test_the_package_stays_light_until_it_is_asked_for():
-    code = "import sys, rearrange; assert not {'torch', 'mujoco', 'numba', 'skills'} & set(sys.modules); rearrange.load_pretrained"
+    code = ("import sys, rearrange; assert not {'torch', 'mujoco', 'numba', 'skills'} & set(sys.modules); "
+            "rearrange.load_pretrained")
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     with pytest.raises(AttributeError, match="no attribute 'load_pretraind'"):
         rearrange.load_pretraind

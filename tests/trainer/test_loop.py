@@ -337,25 +337,30 @@ def test_workers_die_with_a_killed_learner(tmp_path):
     until(lambda: shared_memory_files() <= before, "the shared memory to be given back")
 
 
-@pytest.mark.parametrize("config, words", [
-    (dict(steps=0), "steps=0"), (dict(collect=CollectConfig(num_envs=-2)), "num_envs=-2"),
-    (dict(ppo=PPOConfig(discount=1.5)), "discount=1.5"),
-    (dict(ppo=PPOConfig(schedule="exponential")), "cosine, linear, constant"),
-    (dict(ppo=PPOConfig(mini_batches=10**6)), "2048 steps of a rollout"),
-    (dict(collect=CollectConfig(inference_workers=0)), "inference_workers=0 is not allowed: it must be an integer greater than 0"),
-    (dict(collect=CollectConfig(inference_workers=33)), "inference_workers=33 exceeds collect.num_envs=8"),
-    (dict(collect=CollectConfig(mode="ddppo", inference_workers=2)),
-     "inference_workers=2 is not possible with collect.mode=ddppo"),
-    (dict(collect=CollectConfig(inference_workers=2), deterministic=True), "is not possible with deterministic=True"),
-    (dict(steps=0.5), "steps=0.5 is not allowed: it must be an integer"), (dict(seed=-1), "seed=-1 is not allowed: it must be an integer from 0"),
-    (dict(device="foo"), "device=foo is none that torch knows"),
-    (dict(policy=PolicyConfig(encoder="foo")), "policy.encoder=foo is none of light, resnet18"),
-    (dict(policy=PolicyConfig(hidden_size=0)), "policy.hidden_size=0 is not allowed: it must be an integer greater than 0"),
-    (dict(policy=PolicyConfig(log_std_init=(0.0, 1.0, 2.0))), "policy.log_std_init has 3 values, the actions have 2"),
-    (dict(collect=CollectConfig(rollout_steps="8")), "collect.rollout_steps='8' is not allowed: it must be an integer"),
-    (dict(collect=CollectConfig(max_wait_s=-1.0)), "collect.max_wait_s=-1.0 is not allowed: it must be a number of at least 0"),
-    (dict(log_every_s=float("nan")), "log_every_s=nan is not allowed: it must be a number greater than 0"),
-])
+@pytest.mark.parametrize(
+    "config, words",
+    [(dict(steps=0), "steps=0"), (dict(collect=CollectConfig(num_envs=-2)), "num_envs=-2"),
+     (dict(ppo=PPOConfig(discount=1.5)), "discount=1.5"),
+     (dict(ppo=PPOConfig(schedule="exponential")), "cosine, linear, constant"),
+     (dict(ppo=PPOConfig(mini_batches=10**6)), "2048 steps of a rollout"),
+     (dict(collect=CollectConfig(inference_workers=0)),
+      "inference_workers=0 is not allowed: it must be an integer greater than 0"),
+     (dict(collect=CollectConfig(inference_workers=33)), "inference_workers=33 exceeds collect.num_envs=8"),
+     (dict(collect=CollectConfig(mode="ddppo", inference_workers=2)),
+      "inference_workers=2 is not possible with collect.mode=ddppo"),
+     (dict(collect=CollectConfig(inference_workers=2), deterministic=True), "is not possible with deterministic=True"),
+     (dict(steps=0.5), "steps=0.5 is not allowed: it must be an integer"),
+     (dict(seed=-1), "seed=-1 is not allowed: it must be an integer from 0"),
+     (dict(device="foo"), "device=foo is none that torch knows"),
+     (dict(policy=PolicyConfig(encoder="foo")), "policy.encoder=foo is none of light, resnet18"),
+     (dict(policy=PolicyConfig(hidden_size=0)),
+      "policy.hidden_size=0 is not allowed: it must be an integer greater than 0"),
+     (dict(policy=PolicyConfig(log_std_init=(0.0, 1.0, 2.0))), "policy.log_std_init has 3 values, the actions have 2"),
+     (dict(collect=CollectConfig(rollout_steps="8")),
+      "collect.rollout_steps='8' is not allowed: it must be an integer"),
+     (dict(collect=CollectConfig(max_wait_s=-1.0)), "collect.max_wait_s=-1.0 is not allowed: it must be a number of "
+      "at least 0"),
+     (dict(log_every_s=float("nan")), "log_every_s=nan is not allowed: it must be a number greater than 0")])
 def test_settings_that_cannot_work_are_refused_before_anything_starts(config, words):
     with pytest.raises(ValueError, match=words):
         train(Pointer, TrainConfig(**config))

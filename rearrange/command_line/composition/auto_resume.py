@@ -19,9 +19,11 @@ from rearrange.home.settings.composed_config import Settings
 from trainer.checkpoints import owner
 
 AUTO = "auto"
-COUNTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # how often SLURM or torchrun has started this process again
+# how often SLURM or torchrun has started this process again
+COUNTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
 LOCK_WAIT_S = 120.0  # for a forerunner that still saves, or for the lock of a node that is gone
-BEFORE_STATUS = {"lock", "checkpoints", "videos", "config.yaml", "overrides.yaml", "git.txt", "git.diff"}  # made in this order
+# made in this order
+BEFORE_STATUS = {"lock", "checkpoints", "videos", "config.yaml", "overrides.yaml", "git.txt", "git.diff"}
 
 
 def restarted(environment: Mapping[str, str] = os.environ) -> bool:
@@ -30,7 +32,8 @@ def restarted(environment: Mapping[str, str] = os.environ) -> bool:
     return any(count.isdigit() and int(count) > 0 for count in counts)
 
 
-def resume_as(words: Sequence[str], value: Any, name: str | None = None, environment: Mapping[str, str] = os.environ) -> Any:
+def resume_as(words: Sequence[str], value: Any, name: str | None = None,
+              environment: Mapping[str, str] = os.environ) -> Any:
     """What `resume=` means for these words, which make it `value`: auto by default where the process is a restart, or
     a run with a name may be one: of torchrun's nodes only the one that failed counts a restart."""
     if any(word.split("=")[0] == "resume" for word in words):
@@ -54,8 +57,10 @@ def plan_training(words: list[str], settings: Settings, first: bool) -> Run | No
             if first and path.is_dir():
                 return Run(path, settings, resumed=True)  # from its beginning
         else:
-            settings = plan_run.settings_to_resume("train", [*(w for w in words if w.split("=")[0] != "resume"), "resume=true"])
-            if read_status(path)["status"] == "finished" and has_checkpoints(path) and not plan_run.changes(path, settings):
+            settings = plan_run.settings_to_resume("train",
+                                                   [*(w for w in words if w.split("=")[0] != "resume"), "resume=true"])
+            if read_status(path)["status"] == "finished" and has_checkpoints(
+                path) and not plan_run.changes(path, settings):
                 if first:
                     print(f"{path} is finished: nothing is left to do. To train further, raise steps= and write "
                           "resume=force.")

@@ -11,8 +11,8 @@ from rearrange.home.settings.setting_fields import like, setting
 from rearrange.navigation.settings import NavigationConfig
 from skills import SKILLS
 
-GYM_TASKS = ("half_cheetah", "hopper", "walker2d", "double_pendulum", "reacher", "pendulum", "cartpole", "acrobot", "cartpole_seen",
-             "recall", "cartpole_without_speeds")
+GYM_TASKS = ("half_cheetah", "hopper", "walker2d", "double_pendulum", "reacher", "pendulum", "cartpole", "acrobot",
+             "cartpole_seen", "recall", "cartpole_without_speeds")
 
 
 @dataclass(frozen=True)

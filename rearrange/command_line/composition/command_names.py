@@ -15,6 +15,8 @@ COMMANDS = {
     "list": "show skills, simulators and checkpoints",
     "doctor": "say what is installed, what is missing, and the command that mends it",
 }
-RUNLESS = ("export", "list", "record", "report", "reproduce", "scenes", "serve", "view")  # commands without a run directory of their own
-BARE_WORDS = {"bench": "bench", "scenes": "action", "reproduce": "preset"}  # command -> key of a first word that is not key=value
+# commands without a run directory of their own
+RUNLESS = ("export", "list", "record", "report", "reproduce", "scenes", "serve", "view")
+# command -> key of a first word that is not key=value
+BARE_WORDS = {"bench": "bench", "scenes": "action", "reproduce": "preset"}
 FLAGS = ("--help", "--cfg", "--multirun")

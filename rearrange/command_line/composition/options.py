@@ -16,7 +16,14 @@ from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange import navigation
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.home.settings import own_networks, presets
-from rearrange.home.settings.environment import NAVIGATION, NAVIGATION_AGENTS, SPLITS, HabitatSettings, HomeSettings, MujocoSettings
+from rearrange.home.settings.environment import (
+    NAVIGATION,
+    NAVIGATION_AGENTS,
+    SPLITS,
+    HabitatSettings,
+    HomeSettings,
+    MujocoSettings,
+)
 from rearrange.home.settings.home_training_defaults import HomeCollect, HomePolicy, HomePPO
 from rearrange.home.settings.presets import has_nvidia_device
 from rearrange.home.settings.remote import HOST, PORT, RemoteSettings
@@ -26,8 +33,8 @@ from skills import title as skill_title
 from trainer.config import MAX_STEPS, TrainConfig
 
 MANY = 1_000_000
-AGENTS = ("policy", "pretrained", "expert", "random", "zero", "pointnav", "tp_srl", "tp_srl_nonav", "monolithic", "tp_spa", "remote",
-          *NAVIGATION_AGENTS)
+AGENTS = ("policy", "pretrained", "expert", "random", "zero", "pointnav", "tp_srl", "tp_srl_nonav", "monolithic",
+          "tp_spa", "remote", *NAVIGATION_AGENTS)
 RECORD_FORMATS = {"lerobot": "eval.recording.lerobot:LeRobotFiles", "minari": "eval.recording.minari:MinariFiles"}
 """Of data sets of demonstrations: what writes and reads them."""
 SOURCES = ("pretrained", "newest", "expert", "random")  # of the skill of a plan
@@ -51,8 +58,9 @@ class TrainOptions(TrainConfig):
     demonstrations."""
 
     SHOWN = ("steps", "checkpoint", "transfer", "demos", "demos_episodes", "demos_steps", "seed", "split", "device",
-             "deterministic", "torch_threads", "checkpoint_every_s", "keep_every", "stop_within_s", "log_every_s", "eval_every",
-             "eval_episodes", "eval_split", "eval_film", "stop_at", "episode_window", "whole_task", "name", "output", "resume",
+             "deterministic", "torch_threads", "checkpoint_every_s", "keep_every", "stop_within_s", "log_every_s",
+             "eval_every", "eval_episodes", "eval_split", "eval_film", "stop_at", "episode_window", "whole_task",
+             "name", "output", "resume",
              "requeue")  # the settings of TrainConfig in groups are policy=, ppo= and trainer=
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
@@ -140,11 +148,11 @@ class EvalOptions:
     workers: int | None = setting(None, "processes; null = one per CPU core", above=0, at_most=1024)
     skills: Mapping[str, str | None] = block(
         setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest "
-                      "finished training "
-                "run (experiment=debug does not count), or the package's where there is none; experts; random "
-                "actions; null = as agent= says, which is pretrained for trained skills", choices=SOURCES),
-        **{name: setting(None, f"the same for {name}" + (_ALONE if name == next(iter(SKILLS)) else ""), choices=_sources(name), path=True)
-           for name in SKILLS})
+                "finished training run (experiment=debug does not count), or the package's where there is none; "
+                "experts; random actions; null = as agent= says, which is pretrained for trained skills",
+                choices=SOURCES),
+        **{name: setting(None, f"the same for {name}" + (_ALONE if name == next(iter(SKILLS)) else ""),
+                         choices=_sources(name), path=True) for name in SKILLS})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
@@ -337,23 +345,18 @@ def _by_device(cpu: str, cuda: str) -> Callable[[], str]:
     return lambda: cuda if has_nvidia_device() else cpu
 
 
-# Command -> its settings; its groups in the order in which they are composed, each with the choice that is taken unless another is
-# typed: None = none, or what gives it.
+# Command -> its settings; its groups in the order in which they are composed, each with the choice that is taken unless
+# another is typed: None = none, or what gives it.
 COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
-    "train": (TrainOptions, {
-        "skill": None, "nav": None, "hab": None, "sim": "mujoco", "policy": _by_device("light", "resnet18"), "trainer": "ver",
-        "ppo": _by_device("fast", "paper"), "logger": "tensorboard", "experiment": None}),
+    "train": (TrainOptions,
+              {"skill": None, "nav": None, "hab": None, "sim": "mujoco", "policy": _by_device("light", "resnet18"),
+               "trainer": "ver", "ppo": _by_device("fast", "paper"), "logger": "tensorboard", "experiment": None}),
     "eval": (EvalOptions, {"skill": None, "nav": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "record": (RecordOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "view": (ViewOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
-    "reproduce": (ReproduceOptions, {"preset": "laptop"}),
-    "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
-    "report": (ReportOptions, {}),
-    "export": (ExportOptions, {}),
-    "scenes": (ScenesOptions, {}),
-    "serve": (ServeOptions, {"skill": None}),
-    "list": (ListOptions, {}),
-}
+    "reproduce": (ReproduceOptions, {"preset": "laptop"}), "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
+    "report": (ReportOptions, {}), "export": (ExportOptions, {}), "scenes": (ScenesOptions, {}),
+    "serve": (ServeOptions, {"skill": None}), "list": (ListOptions, {})}
 
 
 # ------------------------------------------------------------------ groups
@@ -392,7 +395,8 @@ class WandbOptions:
     wandb: WandbAccount = field(default_factory=WandbAccount)
 
 
-# Group -> the dataclasses of each choice, where they differ, or of all of them. A group that is not here only changes settings.
+# Group -> the dataclasses of each choice, where they differ, or of all of them. A group that is not here only changes
+# settings.
 SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "nav": navigation.CONFIGS,
     "sim": {"mujoco": MujocoSettings, "habitat": HabitatSettings},
@@ -404,8 +408,9 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
-CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"), "sim": ("name", "simulator"),
-          "bench": ("what", "the benchmark"), "trainer": ("mode", "how experience is collected")}
+CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"),
+          "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
+          "trainer": ("mode", "how experience is collected")}
 
 
 def groups(command: str) -> tuple[str, ...]:
@@ -463,8 +468,8 @@ def values(group: str, choice: str) -> dict[str, Any]:
 
 def merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
     """Nested values with others on top; new ones come behind."""
-    return {**first, **{key: merged(first[key], value) if isinstance(value, Mapping) and isinstance(first.get(key), Mapping) else value
-                        for key, value in then.items()}}
+    return {**first, **{key: merged(first[key], value) if isinstance(value, Mapping)
+                        and isinstance(first.get(key), Mapping) else value for key, value in then.items()}}
 
 
 def all_keys(command: str, chosen: Iterable[tuple[str, str]]) -> dict[str, Key]:

@@ -39,8 +39,10 @@ TASK_GROUPS = ("skill", "nav", "hab")  # of which a command takes one
 SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
 SKILL_BASELINES = ("expert", "random", "zero")
 BASELINES = (*SKILL_BASELINES, *NAVIGATION_AGENTS)  # agents that learned nothing
-ADVISED = {"skill": ("navigate",), "nav": ("pointnav", "objectnav")}  # of skills, those of skills.experts.ADVISERS, which brings the simulator
-SCENARIO_KEYS = ("skills.", "planner.", "whole_task.", "handoffs", "handoff_tries", "substitute", "subtasks")  # settings that only a scenario has
+# of skills, those of skills.experts.ADVISERS, which brings the simulator
+ADVISED = {"skill": ("navigate",), "nav": ("pointnav", "objectnav")}
+# settings that only a scenario has
+SCENARIO_KEYS = ("skills.", "planner.", "whole_task.", "handoffs", "handoff_tries", "substitute", "subtasks")
 
 
 CALLED = {"skill": "skill", "nav": "navigation task", "hab": "scenario"}
@@ -61,7 +63,8 @@ def compose(command: str, words: list[str]) -> Settings:
     for override in overrides:
         check_shape(override)
         if override.is_sweep_override():
-            how = f"{command} has no sweeps: give one value." if command in RUNLESS else "add -m to run them one after another."
+            how = (f"{command} has no sweeps: give one value." if command in RUNLESS
+                   else "add -m to run them one after another.")
             raise UserError(f"'{override.input_line}' names several "
                             "values" + (", and " if command in RUNLESS else ": ") + how)
         if override.key_or_group in groups:
@@ -70,7 +73,8 @@ def compose(command: str, words: list[str]) -> Settings:
             _refuse_plus(override)
     chosen = [o for o in overrides if o.key_or_group in groups and not _is_own(o)]
     values, choices = _compose_groups(command, {o.key_or_group: str(o.value()) for o in chosen})
-    of_skill = values.pop("of_skill", {}).get(choices.get("skill") or choices.get("nav"), [])  # what an experiment sets for one task
+    # what an experiment sets for one task
+    of_skill = values.pop("of_skill", {}).get(choices.get("skill") or choices.get("nav"), [])
     config = OmegaConf.create(values)
     OmegaConf.set_struct(config, True)
     own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
@@ -112,7 +116,8 @@ def _with_own_network(config: DictConfig, choices: dict[str, str], lines: dict[s
     """The configuration with the network that a word names; its settings are as if policy= were not given."""
     key = Key("policy.network", word, Rule.only(word), "the network of policy=")
     OmegaConf.update(config, key.name, word, force_add=True)
-    encoder = dataclasses.replace(lines["policy.encoder"], rule=Rule.of("str | None"))  # it may have encoders of its own
+    # it may have encoders of its own
+    encoder = dataclasses.replace(lines["policy.encoder"], rule=Rule.of("str | None"))
     return config, choices | {"policy": word}, lines | {key.name: key, encoder.name: encoder}
 
 
@@ -157,8 +162,9 @@ def _check_agent(settings: Settings) -> None:
     kind = "nav" if settings.choices.get("nav") else "skill"
     agent, checkpoint = config.get("agent"), config.get("checkpoint")
     own = agent is not None and ":" in agent
-    takes = (*(("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav" else ("policy", "pretrained", *SKILL_BASELINES)),
-             *(("pointnav",) if skill == "navigate" else ()), "remote", "package.module:Name")
+    takes = (*(("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav"
+               else ("policy", "pretrained", *SKILL_BASELINES)), *(("pointnav",) if skill == "navigate" else ()),
+             "remote", "package.module:Name")
     if settings.command == "eval" and (agent == "remote") != (config.url is not None):
         raise UserError("agent=remote needs url=, as in url=ws://127.0.0.1:8000." if config.url is None else
                         f"url={config.url} is for agent=remote: add it, or leave url= out.")
@@ -174,11 +180,13 @@ def _check_agent(settings: Settings) -> None:
     if agent in NAVIGATION_AGENTS and settings.choices.get("hab"):
         raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, "
                         "expert, random or zero.")
-    if skill and checkpoint is not None and (agent in BASELINES or own or agent == "remote" or agent == "pretrained" and checkpoint != "pretrained"):
+    if skill and checkpoint is not None and (agent in BASELINES or own or agent == "remote" or agent == "pretrained"
+                                             and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
     if (agent in BASELINES or own or agent == "remote") and config.get("network") and skill:
         raise UserError(f"agent={agent} takes no network={config.network}: leave one of them out.")
-    if skill and checkpoint not in (None, "pretrained", "newest") and not config.get("resume") and not os.path.exists(checkpoint):
+    if skill and checkpoint not in (None, "pretrained",
+                                    "newest") and not config.get("resume") and not os.path.exists(checkpoint):
         near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
         hint = f" Did you mean checkpoint={near[0]}?" if near else ""
         raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.{hint}")
@@ -239,7 +247,8 @@ def parse(command: str, word: str) -> Override:
 
 def _has_sweep_inside(value: Any) -> bool:
     """Whether one of several values, or a part of a list or mapping, is itself several values."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else getattr(value, "list", ())
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value,
+                                                                               list) else getattr(value, "list", ())
     return any(isinstance(each, Sweep) or _has_sweep_inside(each) for each in inner)
 
 
@@ -434,6 +443,7 @@ def _check_together(config: DictConfig) -> None:
             others = " or ".join(f"{group}={name}" for group, names in ADVISED.items() for name in names)
             raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which "
                             f"{CALLED[group]} {name} does not have: set it to 0, or train {others}.")
-    if policy and isinstance(skill, DictConfig) and list(skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
+    if policy and isinstance(skill, DictConfig) and list(
+        skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
         raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose "
                         "policy=light, or add other observations.")

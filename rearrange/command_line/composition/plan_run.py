@@ -61,7 +61,8 @@ def silent(settings: Settings) -> Run:
 
 def settings_to_resume(command: str, words: list[str]) -> Settings:
     """Settings for `resume=`: those typed now on top of those saved with the run; only what is typed can change."""
-    output, what, name = _typed(words, "output") or "outputs", _typed(words, "skill") or _typed(words, "nav"), _typed(words, "name")
+    output, what, name = _typed(words, "output") or "outputs", _typed(
+        words, "skill") or _typed(words, "nav"), _typed(words, "name")
     if name is not None and "${" in name:
         name = compose(command, words).config.name
     if what is None and (scenario := _typed(words, "hab")):
@@ -85,8 +86,8 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
         check_values(config, now.keys)
     except UserError as error:
         raise UserError(damaged(path / "config.yaml", str(error))) from error
-    return Settings(command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config, now.keys,
-                    saved.notes)
+    return Settings(command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config,
+                    now.keys, saved.notes)
 
 
 def _saved_settings(path: Path, command: str) -> Settings:
@@ -120,7 +121,8 @@ def _saved_settings(path: Path, command: str) -> Settings:
 def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
     """Key -> (in the run, now) for every setting that differs from that of the run in a directory."""
     saved = saved_config(path)
-    if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:  # of an older version, or of other choices
+    # of an older version, or of other choices
+    if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:
         saved = _saved_settings(path, now.command).config
     return {key: values for key, values in difference(saved, now.config).items() if key not in _of_the_network(now)}
 

@@ -69,7 +69,8 @@ def read(command: str, word: str, sweeper: Sweeper = Sweeper()) -> Swept:
             raise UserError(f"'{word}': hydra/sweeper/sampler=grid sorts its values, and cannot compare numbers with "
                             "others; take another sampler, or values of one type.")
         return Swept(key, values, len(set(values)), _choice(key, tokens))
-    if getattr(value, "shuffle", False):  # whose order has no meaning for a sweeper that chooses, and would differ each time
+    # whose order has no meaning for a sweeper that chooses, and would differ each time
+    if getattr(value, "shuffle", False):
         return Swept(key, values, count, _choice(key, values))
     return Swept(key, values, count, override.input_line)
 
@@ -127,7 +128,8 @@ def _choices(command: str, word: str, override: Override) -> tuple[list[str], li
     numbers = {string: item for string, item in zip(strings, value.list, strict=True) if type(item) in (int, float)}
     if len(set(numbers.values())) < len(numbers):
         raise UserError(f"'{word}' names a number twice, in two forms; each would be a job of its own.")
-    return strings, [_token(item) if isinstance(item, str) else string for item, string in zip(value.list, strings, strict=True)]
+    return strings, [_token(item) if isinstance(item, str) else string
+                     for item, string in zip(value.list, strings, strict=True)]
 
 
 def _choice(key: str, tokens: Sequence[str]) -> str:
@@ -144,7 +146,8 @@ def _as_typed(text: str | None) -> str:
 
 def _token(text: str) -> str:
     """A text that Hydra reads as itself."""
-    is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*", text, re.ASCII) and text.lower() not in ("null", "true", "false", "nan", "inf")
+    is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*", text,
+                            re.ASCII) and text.lower() not in ("null", "true", "false", "nan", "inf")
     return text if is_plain else _quoted(text)
 
 
@@ -164,7 +167,8 @@ def _interval(word: str, key: str, value: IntervalSweep, sweeper: Sweeper) -> tu
         raise UserError(f"'{word}': an interval on a logarithmic scale must begin above 0.")
     if isinstance(start, int) and isinstance(end, int):
         return _spread(start, 1, end - start + 1), end - start + 1
-    return [str(each) for each in dict.fromkeys((start, start + (end - start) / 3 ** 0.5, end))], math.inf if start < end else 1
+    return [str(each)
+            for each in dict.fromkeys((start, start + (end - start) / 3 ** 0.5, end))], math.inf if start < end else 1
 
 
 def _range(word: str, key: str, value: RangeSweep, sweeper: Sweeper) -> tuple[list[str], int]:
@@ -172,7 +176,8 @@ def _range(word: str, key: str, value: RangeSweep, sweeper: Sweeper) -> tuple[li
     start, stop, step = value.start, value.stop, value.step
     if not all(map(math.isfinite, (start, stop, step))) or step == 0:
         raise UserError(f"'{word}': range() needs finite numbers, and a step that is not 0.")
-    if re.search(r"\breverse\s*=\s*true", word, re.IGNORECASE) and abs((parts := (stop - start) / step) - round(parts)) > 1e-6:
+    if re.search(r"\breverse\s*=\s*true", word,
+                 re.IGNORECASE) and abs((parts := (stop - start) / step) - round(parts)) > 1e-6:
         raise UserError(f"'{word}': of a reversed range whose stop is no multiple of its step away, Hydra makes "
                         f"values that the range does not have; list them instead, as {key}=7,4,1.")
     count = max(0, math.ceil((stop - start) / step))

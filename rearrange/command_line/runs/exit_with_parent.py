@@ -1,6 +1,7 @@
 """A command that another one started does not outlive it, even after kill -9: it saves and stops, as after SIGTERM.
 
-The parent holds the writing end of a pipe and writes nothing; the system closes it when the parent is gone, however it went.
+The parent holds the writing end of a pipe and writes nothing; the system closes it when the parent is gone, however it
+went.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ VARIABLE = "REARRANGE_LIFELINE"  # environment: the descriptor of the reading en
 
 @contextmanager
 def lifeline() -> Iterator[tuple[int, dict[str, str]]]:
-    """For the parent, as long as the child lives: the descriptor to pass on, and the environment variable that names it."""
+    """For the parent, as long as the child lives: the descriptor to pass on, and the environment variable that names
+    it.
+    """
     reading, writing = os.pipe()
     try:
         yield reading, {VARIABLE: str(reading)}
@@ -33,8 +36,10 @@ def follow_parent() -> None:
         os.set_inheritable(descriptor, False)
     except (ValueError, OSError):
         return
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a parent that takes signals in a thread of its own has blocked them
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it is not in the terminal's foreground, and may write there all the same
+    # a parent that takes signals in a thread of its own has blocked them
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    # it is not in the terminal's foreground, and may write there all the same
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(descriptor,), name="lifeline", daemon=True).start()
 
 

@@ -1,4 +1,6 @@
-"""Which training run `newest` means: the newest that is finished and no `experiment=debug`. Read from its files alone."""
+"""Which training run `newest` means: the newest that is finished and no `experiment=debug`. Read from its files
+alone.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from rearrange.command_line.runs.run_directory import has_checkpoints, read_stat
 
 
 def newest_finished(output: Path, what: str) -> tuple[Path | None, list[tuple[Path, str]]]:
-    """The newest training run of a skill or scenario that counts, and those newer than it that have a checkpoint too, each with
-    why it does not.
+    """The newest training run of a skill or scenario that counts, and those newer than it that have a checkpoint too,
+    each with why it does not.
     """
     newer: list[tuple[Path, str]] = []
     for run in filter(has_checkpoints, reversed(runs(output, "train", what))):
@@ -37,7 +39,9 @@ def _is_debug(run: Path) -> bool:
 
 
 def success(run: Path, output: Path) -> str | None:
-    """How often the policy of a training run succeeds, in words: in its newest evaluation, else at the end of its training."""
+    """How often the policy of a training run succeeds, in words: in its newest evaluation, else at the end of its
+    training.
+    """
     files = [path / "metrics.json" for path in reversed(runs(output, "eval", run.parent.name))]
     for figures in map(_figures, files):
         checkpoint = figures.get("checkpoint")

@@ -1,6 +1,7 @@
 """One job, in the process in which a launcher of Hydra runs it: here, in one of joblib's, or on a node of a cluster.
 
-The command is a process of its own (rearrange/command_line/runs/processes.py): a run that fails, or that takes memory, harms no other.
+The command is a process of its own (rearrange/command_line/runs/processes.py): a run that fails, or that takes memory,
+harms no other.
 """
 
 from __future__ import annotations
@@ -19,16 +20,20 @@ from trainer.checkpoints import owner
 from trainer.faults import signals
 from trainer.ranks.launch import this_rank
 
-FROM_A_TERMINAL = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # come to every process of it; the one that started all sees to the others
+# come to every process of it; the one that started all sees to the others
+FROM_A_TERMINAL = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 REQUEUED_BY = "USR2"  # of submitit, unless SUBMITIT_PREEMPT_SIGNAL names another
 
 
 def work(config: Any) -> int | None:
-    """Run a job's command; its exit status, or None if the job was not begun, because whoever started it was stopped."""
+    """Run a job's command; its exit status, or None if the job was not begun, because whoever started it was
+    stopped.
+    """
     path, words, folder = Path(config.path), list(config.words), config.follow
     if folder and not owner.is_held(folder):
         return None
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, set(signal.valid_signals()) - set(FROM_A_TERMINAL))  # blocked by who started this one
+    # blocked by who started this one
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, set(signal.valid_signals()) - set(FROM_A_TERMINAL))
     submitits = os.environ.get("SUBMITIT_EXECUTOR")
     if words[0] == "train" and submitits and not any(word.startswith("resume=") for word in words):
         words.append("resume=auto")  # which submitit may start a second time
@@ -55,8 +60,8 @@ def begin_again(path: Path) -> None:
 
 
 def _let_submitit_requeue() -> None:
-    """The command has heard the warning, and is saved; now submitit hears it, and asks for a new start. It does not come back from
-    that, unless this process is not the first of the job's, or the job has had all its starts."""
+    """The command has heard the warning, and is saved; now submitit hears it, and asks for a new start. It does not
+    come back from that, unless this process is not the first of the job's, or the job has had all its starts."""
     sys.stdout.flush()
     try:
         os.kill(os.getpid(), signal.Signals[f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', REQUEUED_BY)}"])

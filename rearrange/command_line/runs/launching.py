@@ -3,9 +3,10 @@
     with launching(words, folder) as launched:
         launched.run(jobs)
 
-`basic` runs one after another on this screen. The others run several at once, and what they print is in files in `folder`, which this
-process holds meanwhile (trainer/checkpoints/owner.py): jobs on this machine end, saved, once nobody holds it any more. Jobs of SLURM
-outlive this process, unless it is stopped by a signal: then they are cancelled, and save, too.
+`basic` runs one after another on this screen. The others run several at once, and what they print is in files in
+`folder`, which this process holds meanwhile (trainer/checkpoints/owner.py): jobs on this machine end, saved, once
+nobody holds it any more. Jobs of SLURM outlive this process, unless it is stopped by a signal: then they are cancelled,
+and save, too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from trainer.checkpoints import owner
 from trainer.faults import signals
 
 SAVING_S = 90.0  # for cancelled jobs of SLURM to save and end: more than its KillWait
-OF_THIS_JOB = ("SLURM_ARRAY_", "SLURM_RESTART_COUNT")  # environment: a job that is submitted from within another one would inherit it
+# environment: a job that is submitted from within another one would inherit it
+OF_THIS_JOB = ("SLURM_ARRAY_", "SLURM_RESTART_COUNT")
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,10 @@ class Launching:
     def several_at_once(self) -> bool:
         return self.name != "basic"
 
-    def run(self, jobs: Sequence[Job], told: Callable[[], None] = lambda: None, needs: Mapping[Path, Sequence[Path]] = {}) -> None:
-        """Run jobs, each as soon as those whose directories it needs are finished. `told` is called whenever one has ended, of which
-        one that fails does not end the others, and one that was stopped here does."""
+    def run(self, jobs: Sequence[Job], told: Callable[[], None] = lambda: None,
+            needs: Mapping[Path, Sequence[Path]] = {}) -> None:
+        """Run jobs, each as soon as those whose directories it needs are finished. `told` is called whenever one has
+        ended, of which one that fails does not end the others, and one that was stopped here does."""
         if not jobs:
             return
         ours = {job.path for job in jobs}
@@ -101,7 +104,8 @@ class Launching:
     def _launch(self, jobs: Sequence[Job], config: DictConfig | None = None, first: int = 0) -> None:
         """Give jobs to a launcher of Hydra's, and wait for them."""
         config = config or self.config
-        launcher = Plugins.instance().instantiate_launcher(hydra_context=context(config), task_function=one_job.work, config=config)
+        launcher = Plugins.instance().instantiate_launcher(hydra_context=context(config), task_function=one_job.work,
+                                                           config=config)
         for job, made in zip(jobs, launcher.launch([[str(job.path), *job.words] for job in jobs], first), strict=True):
             if made.status is not JobStatus.COMPLETED:
                 print(f"warning: {job.line()}: {made._return_value}", flush=True)
@@ -109,8 +113,8 @@ class Launching:
                 self.codes[job.path] = code
 
     def _run_graph(self, waiting: list[Job], needs: Mapping[Path, Sequence[Path]], told: Callable[[], None]) -> None:
-        """A thread for each job that runs: a launcher waits for all that it was given, and submitit's tells nothing of the others
-        where one is lost with its node."""
+        """A thread for each job that runs: a launcher waits for all that it was given, and submitit's tells nothing of
+        the others where one is lost with its node."""
         number = {job.path: index for index, job in enumerate(waiting)}
         config, most = self._one_each()
         running: set[Path] = set()
@@ -182,15 +186,16 @@ def context(config: DictConfig) -> HydraContext:
 
 @contextmanager
 def launching(words: Sequence[str], folder: Path) -> Iterator[Launching]:
-    """The launcher that Hydra's `words` ask for; `folder`, where launchers keep their files, is held meanwhile. One sentence for a
-    mistake, and nothing written."""
+    """The launcher that Hydra's `words` ask for; `folder`, where launchers keep their files, is held meanwhile. One
+    sentence for a mistake, and nothing written."""
     title = f"rearrange-{secrets.token_hex(3)}"  # by which jobs of SLURM are found again
     config = composed(words, folder, title)
     if _is_slurms(config) and title not in config.hydra.launcher.name:
         config.hydra.launcher.name += title.removeprefix("rearrange")
     with open_dict(config):
         config.follow = None if _name(config) in ("basic", "submitit_slurm") else str(folder.absolute())
-        config.output = str(folder.absolute()) if _name(config) not in ("basic", "submitit_local", "submitit_slurm") else None
+        config.output = str(folder.absolute()) if _name(config) not in ("basic", "submitit_local",
+                                                                        "submitit_slurm") else None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         own = hold(folder)
@@ -201,7 +206,8 @@ def launching(words: Sequence[str], folder: Path) -> Iterator[Launching]:
         print("stopping: the jobs save and end", flush=True)
         own.release()
         if _is_slurms(config):
-            subprocess.run(["scancel", "--me", f"--name={config.hydra.launcher.name}"], capture_output=True, check=False)
+            subprocess.run(["scancel", "--me", f"--name={config.hydra.launcher.name}"], capture_output=True,
+                           check=False)
 
     with own, _without(OF_THIS_JOB if _is_slurms(config) else ()):
         if _name(config) == "basic":  # whose commands are told by who waits for them
@@ -233,7 +239,8 @@ def _is_slurms(config: DictConfig) -> bool:
 
 def _mistake(error: Exception) -> Exception | None:
     """The error, if it is of the launcher's settings: then no other job could be started either."""
-    return error if isinstance(error, ValueError) or str(error).lstrip().startswith(("sbatch:", "Could not detect")) else None
+    return error if isinstance(error,
+                               ValueError) or str(error).lstrip().startswith(("sbatch:", "Could not detect")) else None
 
 
 def _last_line(error: Exception) -> str:

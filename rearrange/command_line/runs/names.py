@@ -12,8 +12,7 @@ LATEST = "latest"
 def checked_name(name: str) -> str:
     """`name` if it can be a directory's."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,=+ -]{0,199}", name) or name == LATEST:
-        raise UserError(
-            f"name={name} is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = +, beginning with a letter, "
-            f"a digit or _, and not '{LATEST}', which is the link to the newest run."
-        )
+        raise UserError(f"name={name} is not allowed: use at most 200 letters a to z, digits, spaces and - _ . , = "
+                        f"+, beginning with a letter, a digit or _, and not '{LATEST}', which is the link to the "
+                        "newest run.")
     return name

@@ -17,12 +17,12 @@ from trainer.faults import signals
 
 
 def launch_process(words: list[str], output: Path | None = None, may_go_on: Callable[[], bool] | None = None) -> int:
-    """`rearrange <words>` in a process of its own: signals that ask this one to stop are passed on, and it is waited for until it
-    has saved. It does not outlive this process. output: a file for what it prints, instead of the screen. may_go_on: asked every
-    second; once it says no, the command is stopped.
+    """`rearrange <words>` in a process of its own: signals that ask this one to stop are passed on, and it is waited
+    for until it has saved. It does not outlive this process. output: a file for what it prints, instead of the screen.
+    may_go_on: asked every second; once it says no, the command is stopped.
 
-    It leads a process group, so that Ctrl-C in a terminal, which reaches a whole group, comes to it once: a second one would not
-    let it save.
+    It leads a process group, so that Ctrl-C in a terminal, which reaches a whole group, comes to it once: a second one
+    would not let it save.
     """
     home = str(Path(__file__).resolve().parents[3])
     paths = {"PYTHONPATH": os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))}
@@ -50,10 +50,11 @@ def launch_process(words: list[str], output: Path | None = None, may_go_on: Call
     before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()} if main else {}
     try:
         with lifeline() as (descriptor, name):
-            # blocked signals stay so in the child, and wait there until it has handlers (rearrange/command_line/runs/exit_with_parent.py)
+            # blocked signals stay so in the child, and wait there until it has handlers
+            # (rearrange/command_line/runs/exit_with_parent.py)
             with open(output, "ab") if output else nullcontext() as file, _blocked(signals.heard()):
-                process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor], process_group=0,
-                                           stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+                process = subprocess.Popen(command, env=os.environ | paths | name, pass_fds=[descriptor],
+                                           process_group=0, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
             for signum in early[:1]:
                 process.send_signal(signum)
             while (code := _ended(process)) is None:

@@ -22,15 +22,15 @@ TIMEOUT_S = 30.0
 def check() -> None:
     """UserError where there is no job that could be started again."""
     if not os.environ.get(JOB, "").isdigit():
-        raise UserError(f"requeue=true asks SLURM to start this job again, and there is no {JOB} here: start it with sbatch, or leave "
-                        "requeue= out.")
+        raise UserError(f"requeue=true asks SLURM to start this job again, and there is no {JOB} here: start it "
+                        "with sbatch, or leave requeue= out.")
 
 
 def job(environment: Mapping[str, str] = os.environ) -> str:
     """What SLURM calls this job, this task of an array, or the heterogeneous job that this one is a component of.
 
-    The number of an array's last task is that of the array too, which means all tasks. The variables of arrays and components alone
-    prove nothing: a job that was submitted from within another one inherits them.
+    The number of an array's last task is that of the array too, which means all tasks. The variables of arrays and
+    components alone prove nothing: a job that was submitted from within another one inherits them.
     """
     own, task = environment.get(JOB, ""), environment.get("SLURM_ARRAY_TASK_ID", "")
     if own == environment.get("SLURM_ARRAY_JOB_ID") and task.isdigit():
@@ -40,11 +40,14 @@ def job(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def after(stopped_by: str | None, run: Run) -> None:
-    """Once a run is over that was stopped by this signal: ask for a new start, if that was SLURM's warning and the run wants one."""
+    """Once a run is over that was stopped by this signal: ask for a new start, if that was SLURM's warning and the run
+    wants one.
+    """
     if not run.settings.config.get("requeue") or not signals.is_warning(stopped_by):
         return
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which SLURM sends to all ranks next, and to scontrol; they are at their end
+        # which SLURM sends to all ranks next, and to scontrol; they are at their end
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if not run.silent:  # of several ranks, the first asks
         run.say(requeue())
 

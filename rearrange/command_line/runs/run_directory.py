@@ -6,7 +6,8 @@
     status.json      running, finished, stopped or failed, and the final figures
     lock             held by the process that works here (trainer/checkpoints/owner.py)
 
-`rearrange.command_line.composition.plan_run` decides where a run goes, writing nothing; `Run.create` writes, once all is checked.
+`rearrange.command_line.composition.plan_run` decides where a run goes, writing nothing; `Run.create` writes, once all
+is checked.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ class Run:
     path: Path
     settings: Settings
     resumed: bool = False
-    stopped_by: str | None = None  # of a training that ended in good order before its end: a signal, or what a callback said
+    # of a training that ended in good order before its end: a signal, or what a callback said
+    stopped_by: str | None = None
     silent: bool = False  # of a rank that is not the first: it writes and prints nothing
     result: dict[str, float] = field(default_factory=dict)  # figures so far, for a run that does not reach its end
-    created: bool = field(default=False, init=False)  # this process has written the directory, or taken up an existing one
+    # this process has written the directory, or taken up an existing one
+    created: bool = field(default=False, init=False)
     _own: owner.Hold | None = field(default=None, init=False)
 
     @property
@@ -66,7 +69,8 @@ class Run:
         except FileExistsError:
             if self.settings.config.name is not None or not os.path.lexists(self.path):
                 raise
-            self.path = unused_path(self.path.parent, self.path.name)  # another run has taken the second of the clock for its name
+            # another run has taken the second of the clock for its name
+            self.path = unused_path(self.path.parent, self.path.name)
             self._make()
 
     def create(self) -> None:
@@ -107,7 +111,9 @@ class Run:
         write_whole(self.path / "overrides.yaml", OmegaConf.to_yaml(list(self.settings.overrides)))
 
     def keep(self, *_: object) -> None:
-        """Write anew what somebody has removed of the directory while the command goes on, as far as that is known, and say so."""
+        """Write anew what somebody has removed of the directory while the command goes on, as far as that is known, and
+        say so.
+        """
         if not self.created:
             return
         gone = [name for name in ("config.yaml", "overrides.yaml", "status.json") if not (self.path / name).exists()]
@@ -122,8 +128,8 @@ class Run:
         except (OSError, owner.InUse):  # as long as it cannot be written
             return
         _point_latest(self.path)
-        self.say(f"warning: {', '.join(gone)} of {self.path} had been removed while this command goes on, and {'is' if len(gone) == 1 else 'are'} "
-                 "written anew.")
+        self.say(f"warning: {', '.join(gone)} of {self.path} had been removed while this command goes on, and "
+                 f"{'is' if len(gone) == 1 else 'are'} written anew.")
 
     after_update = keep  # as a callback of a training
 
@@ -133,8 +139,8 @@ class Run:
             ahead_s = (self.path / "status.json").stat().st_mtime - time.time()
             if abs(ahead_s) > CLOCKS_WITHIN_S:
                 self.say(f"warning: the clock of the file system of {self.path} is {abs(ahead_s):,.0f} s "
-                         f"{'ahead of' if ahead_s > 0 else 'behind'} that of {socket.gethostname()}: which run is the newest goes by "
-                         "the former; set both by NTP.")
+                         f"{'ahead of' if ahead_s > 0 else 'behind'} that of {socket.gethostname()}: which run is "
+                         "the newest goes by the former; set both by NTP.")
 
     def _release(self) -> None:
         if self._own:
@@ -166,13 +172,16 @@ class Run:
         if not self.created:
             return
         try:
-            with open(self.path / "log.txt", "a", encoding="utf-8", errors="surrogateescape", opener=not_waiting) as file:
+            with open(self.path / "log.txt", "a", encoding="utf-8", errors="surrogateescape",
+                      opener=not_waiting) as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         except OSError:
             pass
 
     def finish(self, status: str, result: dict[str, float] | None = None) -> None:
-        """Record how the run ended, finished, stopped or failed, with its final figures; the directory is free again."""
+        """Record how the run ended, finished, stopped or failed, with its final figures; the directory is free
+        again.
+        """
         if self.created:
             self.keep()
             remove_unfinished(self.path)
@@ -183,7 +192,8 @@ class Run:
         self._release()
 
     def _write_status(self, status: str, result: dict[str, float] | None = None) -> None:
-        text, file = json.dumps({"status": status, "result": result or {}, "time": int(time.time())}), self.path / "status.json"
+        text, file = json.dumps(
+            {"status": status, "result": result or {}, "time": int(time.time())}), self.path / "status.json"
         try:
             write_whole(file, text)
         except OSError:  # on a full disk there is still room for what takes the place of something as long
@@ -238,7 +248,9 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _yaml(config: DictConfig) -> str:
-    """The settings as YAML, all of them values, without the wish to resume, which belongs to a command line and not to a run."""
+    """The settings as YAML, all of them values, without the wish to resume, which belongs to a command line and not to
+    a run.
+    """
     config = config.copy()
     if "resume" in config:
         config.resume = False
@@ -247,7 +259,8 @@ def _yaml(config: DictConfig) -> str:
 
 def folder_of(config: DictConfig, command: str) -> Path:
     """`<output>/<command>/<what>`, where the runs of one skill, scenario or measurement lie."""
-    what = config.what if command == "bench" else next(config[group].name for group in ("hab", "nav", "skill") if config.get(group))
+    what = config.what if command == "bench" else next(config[group].name for group in ("hab", "nav", "skill")
+                                                       if config.get(group))
     return Path(config.output) / command / what
 
 
@@ -265,13 +278,16 @@ def has_checkpoints(path: Path) -> bool:
 
 
 def read_status(path: Path) -> dict[str, Any]:
-    """How a run ended; `died` if it says that it is running and no process works in it, `unknown` if it does not say."""
+    """How a run ended; `died` if it says that it is running and no process works in it, `unknown` if it does not
+    say.
+    """
     unknown = {"status": "unknown", "result": {}}
     try:
         found = read_json(path / "status.json")
     except (OSError, ValueError):
         return unknown
-    if not isinstance(found, dict) or not isinstance(found.get("status"), str) or not isinstance(found.get("result"), dict):
+    if not isinstance(found, dict) or not isinstance(found.get("status"),
+                                                     str) or not isinstance(found.get("result"), dict):
         return unknown
     if not all(isinstance(value, int | float) for value in found["result"].values()):
         found = unknown | {"status": found["status"]}
@@ -306,8 +322,8 @@ def _saved_yaml(file: Path, kind: type, spoken: str) -> Any:
 
 
 def damaged(file: Path, why: str) -> str:
-    return (f"{file} cannot be read: {why.rstrip('.')}. Put it back, or begin a new run under another name=, with checkpoint= "
-            "if it shall begin with what this one has learned.")
+    return (f"{file} cannot be read: {why.rstrip('.')}. Put it back, or begin a new run under another name=, with "
+            "checkpoint= if it shall begin with what this one has learned.")
 
 
 def exists_already(path: Path, command: str) -> str:

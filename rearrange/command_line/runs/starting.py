@@ -1,7 +1,9 @@
-"""A command that is asked to stop while it starts, before it has written anything: it says so and ends, whatever is being imported.
+"""A command that is asked to stop while it starts, before it has written anything: it says so and ends, whatever is
+being imported.
 
-Imports take seconds, on a busy machine half a minute; an exception in the middle of them is lost or turned into another one. So the
-handlers that are set here, before all that is heavy, end the process themselves. SLURM's warning is a requeue then, too.
+Imports take seconds, on a busy machine half a minute; an exception in the middle of them is lost or turned into another
+one. So the handlers that are set here, before all that is heavy, end the process themselves. SLURM's warning is a
+requeue then, too.
 """
 
 from __future__ import annotations
@@ -17,14 +19,18 @@ from pathlib import Path
 
 from trainer.faults import signals
 
-RANKS = ("RANK", "SLURM_PROCID", "SUBMITIT_LOCAL_GLOBALID")  # environment: one of them is set where a launcher started this process
+# environment: one of them is set where a launcher started this process
+RANKS = ("RANK", "SLURM_PROCID", "SUBMITIT_LOCAL_GLOBALID")
 TRUE = ("true", "yes", "on", "1")
 FIRST_S = 3.0  # for the first rank to do what is left, before the launcher ends all
-requeue: Callable[[], str] | None = None  # once SLURM has warned: asks it to start the job again, and says what came of it
+# once SLURM has warned: asks it to start the job again, and says what came of it
+requeue: Callable[[], str] | None = None
 
 
 def listen(name: str, words: Sequence[str]) -> None:
-    """From here on a signal ends this process at once, until the command sets handlers of its own. name: what the command is called."""
+    """From here on a signal ends this process at once, until the command sets handlers of its own. name: what the
+    command is called.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
     first = True
@@ -33,7 +39,8 @@ def listen(name: str, words: Sequence[str]) -> None:
 
         with suppress(ValueError):  # which is told later
             first = this_rank().rank == 0
-    want_requeue(any(value.lower() in TRUE for key, _, value in (word.partition("=") for word in words) if key.lstrip("+") == "requeue"))
+    want_requeue(any(value.lower() in TRUE for key, _, value in (word.partition("=") for word in words)
+                     if key.lstrip("+") == "requeue"))
 
     def end(signum: int, frame: object) -> None:
         by = signals.signal_name(signum)
@@ -58,8 +65,8 @@ def listen(name: str, words: Sequence[str]) -> None:
 
 
 def end_as(status: int) -> None:
-    """From here on a signal ends this process at once, with the status that it has anyway: its work is done, and what Python does at its
-    end would show an interrupt as a traceback."""
+    """From here on a signal ends this process at once, with the status that it has anyway: its work is done, and what
+    Python does at its end would show an interrupt as a traceback."""
     if threading.current_thread() is threading.main_thread():
         for signum in signals.heard():
             signal.signal(signum, lambda *_: os._exit(status))
@@ -76,7 +83,9 @@ def want_requeue(wanted: bool) -> None:
 
 
 def _end_children() -> None:
-    """Of imports, that is: glfw starts a Python to look at its library, which would tell at length that nobody asks it any more."""
+    """Of imports, that is: glfw starts a Python to look at its library, which would tell at length that nobody asks it
+    any more.
+    """
     with suppress(OSError, ValueError):
         for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
             os.kill(int(pid), signal.SIGKILL)

@@ -17,12 +17,13 @@ EVERY_S = 0.2
 
 @contextmanager
 def on_signal(act: Callable[[], None]) -> Iterator[Callable[[], int | None]]:
-    """Meanwhile `act` is called, in a thread of its own, when one of the signals comes that ask a command to stop; a second one ends
-    this process at once. Gives a function that tells the exit status of that signal, None as long as none came.
+    """Meanwhile `act` is called, in a thread of its own, when one of the signals comes that ask a command to stop; a
+    second one ends this process at once. Gives a function that tells the exit status of that signal, None as long as
+    none came.
 
-    Handlers would not do: what is started meanwhile would get a Ctrl-C of its own, in the middle of anything; processes of joblib and
-    of submitit die of it. A blocked signal stays blocked in every process that is started. But who tracks the resources of Python's
-    processes, or of joblib's, unblocks two of them when he starts; so he starts before.
+    Handlers would not do: what is started meanwhile would get a Ctrl-C of its own, in the middle of anything; processes
+    of joblib and of submitit die of it. A blocked signal stays blocked in every process that is started. But who tracks
+    the resources of Python's processes, or of joblib's, unblocks two of them when he starts; so he starts before.
     """
     resource_tracker.ensure_running()
     if joblib := sys.modules.get("joblib.externals.loky.backend.resource_tracker"):

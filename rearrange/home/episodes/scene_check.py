@@ -72,7 +72,9 @@ def check_episode(sim: Simulator, episode: Episode) -> None:
 
 
 def check_joints(sim: Simulator, episode: Episode) -> None:
-    """Raise Unsolvable for a drawer or door that the home does not have, or that cannot stand where the episode puts it."""
+    """Raise Unsolvable for a drawer or door that the home does not have, or that cannot stand where the episode puts
+    it.
+    """
     if not sim.refuses_unsolvable(episode):
         return
     where = f"episode {episode.id!r}"

@@ -1,7 +1,7 @@
 """Templates of a Habitat data set: stages, objects and articulated objects, under the data set's defaults.
 
-The rules are those of Habitat-Sim 0.3.3 (docs/pages/attributesJSON.rst, and the sources named below). docs/habitat_keys.md
-lists what is used of each configuration; `unused` tells of everything else.
+The rules are those of Habitat-Sim 0.3.3 (docs/pages/attributesJSON.rst, and the sources named below).
+docs/habitat_keys.md lists what is used of each configuration; `unused` tells of everything else.
 """
 
 from __future__ import annotations

@@ -23,14 +23,15 @@ NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, f
 SEEN = ("rgb", "arm_rgb", "arm_depth", "segmentation", "instruction")
 """What can be seen beside the observations of a task: colours of the head's camera; colours and depth of one at the
 wrist; what each pixel of the head's camera shows; the task in words."""
-RANDOM = ("random_colors", "random_light", "random_camera_m", "random_camera_deg", "random_depth_noise", "random_depth_holes")
+RANDOM = ("random_colors", "random_light", "random_camera_m", "random_camera_deg", "random_depth_noise",
+          "random_depth_holes")
 """Settings of domain randomisation: for training, not for what is measured afterwards."""
 SEEING = ("observations", "camera_size", *RANDOM)
 """Settings of what is seen, which navigation tasks have too."""
 SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")
 """Settings of the robot and its camera that all skills of a plan have in common."""
-WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix", "robot", "gpu_device",
-         "substeps", *RANDOM)
+WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix",
+         "robot", "gpu_device", "substeps", *RANDOM)
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 
@@ -132,7 +133,8 @@ class MujocoSettings(HomeSettings):
     """The embedded simulator on MuJoCo, without a GPU: procedural apartments, or scenes of a Habitat data set or in
     MJCF."""
 
-    SHOWN = ("scene_dataset", "scenes", "mix", "num_layouts", "episodes", "episodes_share", *SHARED, "substeps", *SEEING)
+    SHOWN = ("scene_dataset", "scenes", "mix", "num_layouts", "episodes", "episodes_share", *SHARED, "substeps",
+             *SEEING)
     scene_dataset: str | None = like(HomeSettings, "scene_dataset", text=(
         "a *.scene_dataset_config.json, as ReplicaCAD's, or a folder of MuJoCo XML; null = procedural apartments"))
 

@@ -31,7 +31,8 @@ def installed() -> dict[str, str]:
 
 def _refuse_two(word: str, key: str) -> None:
     """UserError where several packages offer different networks of one name."""
-    values = {entry.value: entry.dist.name if entry.dist else "?" for entry in metadata.entry_points(group=GROUP, name=word)}
+    values = {entry.value: entry.dist.name if entry.dist else "?"
+              for entry in metadata.entry_points(group=GROUP, name=word)}
     if len(values) > 1:
         offered = ", ".join(f"{value} by {package}" for value, package in sorted(values.items()))
         raise UserError(f"{key}={word} is what several installed packages call a network ({printable(offered)}): "
@@ -95,6 +96,7 @@ def of_checkpoint(content: dict[str, Any], typed: str | None = None) -> MakePoli
     if word in installed():
         return load(word, "network")
     name = content["network"]["name"]
-    again = word if TEXTS["importable"][0].fullmatch(word) else f"package.module:{name.removesuffix('(...)').rpartition('.')[2]}"
+    again = word if TEXTS["importable"][0].fullmatch(
+        word) else f"package.module:{name.removesuffix('(...)').rpartition('.')[2]}"
     raise CheckpointError(f"its network {name} is one of your own, which is imported only where you type it: add "
                           f"network={again}.")

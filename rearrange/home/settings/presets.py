@@ -50,7 +50,8 @@ def preset(group: str, name: str) -> Preset:
 
 def title(group: str, name: str) -> str:
     """What a preset is, in one sentence: all that `--help` needs of it."""
-    return next(line[2:] for line in _text(group, name).splitlines() if line.startswith("# ") and "@package" not in line)
+    return next(line[2:] for line in _text(group, name).splitlines() if line.startswith("# ")
+                and "@package" not in line)
 
 
 def _text(group: str, name: str) -> str:

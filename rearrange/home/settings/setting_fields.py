@@ -23,8 +23,8 @@ from trainer.setting_rules import (
     shown,
 )
 
-__all__ = ["TEXTS", "Key", "NotAllowed", "Rule", "block", "check", "checked", "defaults_of", "keys_of", "like", "made_of",
-           "setting", "shown"]
+__all__ = ["TEXTS", "Key", "NotAllowed", "Rule", "block", "check", "checked", "defaults_of", "keys_of", "like",
+           "made_of", "setting", "shown"]
 
 
 @contextmanager

@@ -35,7 +35,8 @@ def check_yaml(text: str) -> None:
     import yaml
 
     depth = values = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):  # the C loader gives up 1,000 brackets deep before it tells of the first
+    # the C loader gives up 1,000 brackets deep before it tells of the first
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             raise ValueError(f"it has the alias *{event.anchor}; aliases are not read: write the values out")
         if isinstance(event, yaml.CollectionStartEvent):

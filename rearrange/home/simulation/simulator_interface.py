@@ -229,7 +229,9 @@ class Simulator(Protocol):
         """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None where it cannot be."""
 
     def head_picture(self, size: int) -> np.ndarray | None:
-        """What the head camera sees in colour, drawn for a spectator: (size, size, 3) uint8; None where it cannot be drawn."""
+        """What the head camera sees in colour, drawn for a spectator: (size, size, 3) uint8; None where it cannot be
+        drawn.
+        """
 
     # ------------------------------------------------------------------ trying out
 

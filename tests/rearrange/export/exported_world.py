@@ -1,4 +1,6 @@
-"""An exported home put together from its files alone, and what a camera sees of it; without Habitat and without MuJoCo."""
+"""An exported home put together from its files alone, and what a camera sees of it; without Habitat and without
+MuJoCo.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ Pose = tuple[float, float, float]
 
 
 def world(folder: Path, entry: dict, robot: Pose, joints: dict[str, float]) -> np.ndarray:
-    """All triangles (N, 3, 3), y up: stage, counter and fridge, the objects of an episode, and the robot at a base pose of
-    ours with these joint positions.
+    """All triangles (N, 3, 3), y up: stage, counter and fridge, the objects of an episode, and the robot at a base pose
+    of ours with these joint positions.
     """
     scene = json.loads((folder / "scenes" / entry["scene_id"]).read_text())
     parts = [mesh(folder / f"{scene['stage_instance']['template_name']}.glb")]
@@ -62,7 +64,9 @@ def turned_about_up(yaw: float, position) -> np.ndarray:
 
 
 def depth(triangles: np.ndarray, pose: Pose, size: int, far_m: float) -> np.ndarray:
-    """(size, size) z-depth of the head camera at a base pose, field of view 90 degrees; far_m where there is nothing."""
+    """(size, size) z-depth of the head camera at a base pose, field of view 90 degrees; far_m where there is
+    nothing.
+    """
     eye, target = (AXES @ (*from_frame(p[0], p[1], pose), p[2]) for p in (HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M))
     forward = (target - eye) / np.linalg.norm(target - eye)
     right = np.cross(forward, (0.0, 1.0, 0.0))

@@ -208,7 +208,9 @@ def test_the_expert_and_the_embedded_home_run_an_exported_file(folder, tmp_path,
 
 @pytest.mark.parametrize("kind, index", [("pick", 0), ("close_cabinet", 1), ("set_table", 0)])
 def test_the_files_put_together_look_like_our_home(folder, kind, index):
-    """The depth image, robot in it, within 2 cm on 99 % of the pixels; where Habitat is, that is compared with Habitat."""
+    """The depth image, robot in it, within 2 cm on 99 % of the pixels; where Habitat is, that is compared with
+    Habitat.
+    """
     episode, entry = read_episodes(folder / "episodes" / "val" / f"{kind}.json.gz")[index], entries(folder, kind)[index]
     sim, size, far_m = MujocoSimulator(), 32, 10.0
     sim.reset(episode)
@@ -296,15 +298,17 @@ def test_the_process_of_the_navmeshes_takes_no_module_from_where_the_user_stands
     (tmp_path / "queue.py").write_text("raise SystemExit('of the user')")
     habitat = tmp_path / "path"
     habitat.mkdir()
-    (habitat / "habitat_sim.py").write_text("import queue, rearrange; raise SystemExit('it began in ' + rearrange.__path__[0])")
+    (habitat / "habitat_sim.py").write_text("import queue, rearrange; raise SystemExit('it began in ' + "
+                                            "rearrange.__path__[0])")
     monkeypatch.setenv("PYTHONPATH", str(habitat))
     monkeypatch.setattr(export, "find_spec", lambda name: True)
     assert f"it began in {Path(export.__file__).resolve().parents[2]}" in export._write_navmeshes(tmp_path, [])
 
 
-@pytest.mark.parametrize(("name", "labels"), [
-    ("set_table", ["bowl_target|0", "fruit_target|1"]), ("prepare_groceries", ["obj0_target|0", "obj1_target|1", "obj2_target|2"]),
-    ("tidy_house", [f"any_targets|{i}" for i in range(5)])])
+@pytest.mark.parametrize(("name", "labels"),
+                         [("set_table", ["bowl_target|0", "fruit_target|1"]),
+                          ("prepare_groceries", ["obj0_target|0", "obj1_target|1", "obj2_target|2"]),
+                          ("tidy_house", [f"any_targets|{i}" for i in range(5)])])
 def test_what_a_scenario_moves_is_called_as_habitat_lab_calls_it(name, labels):
     scenario = load_scenario(name).scenario
     assert [target_label(scenario, i) for i in range(len(scenario.objects))] == labels

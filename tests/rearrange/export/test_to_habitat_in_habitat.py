@@ -13,7 +13,13 @@ from rearrange.home.apartments.episodes import read_episodes
 from rearrange.home.axis_conventions import matrix_to_pose, pose_to_matrix, to_y_up
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.geometry import from_frame
-from rearrange.home.robot.fetch import ARM_START_RAD, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M, JOINT_NAMES, TORSO_START_M
+from rearrange.home.robot.fetch import (
+    ARM_START_RAD,
+    HEAD_CAMERA_POSITION_M,
+    HEAD_CAMERA_TARGET_M,
+    JOINT_NAMES,
+    TORSO_START_M,
+)
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 habitat_sim = pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
@@ -78,11 +84,13 @@ class Habitat:
 
     def add_robot(self, pose: tuple[float, float, float]):
         """At a base pose of ours, in the start posture."""
-        robot = self.articulated.add_articulated_object_from_urdf(str(self.folder / "robots" / "fetch.urdf"), fixed_base=True)
+        robot = self.articulated.add_articulated_object_from_urdf(str(self.folder / "robots" / "fetch.urdf"),
+                                                                  fixed_base=True)
         x, y, yaw = pose
         robot.transformation = matrix((x, y, 0.0, math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)))
         positions = robot.joint_positions
-        values = dict(zip((f"{name}_joint" for name in JOINT_NAMES), ARM_START_RAD)) | {"torso_lift_joint": TORSO_START_M}
+        values = dict(
+            zip((f"{name}_joint" for name in JOINT_NAMES), ARM_START_RAD)) | {"torso_lift_joint": TORSO_START_M}
         for link in robot.get_link_ids():
             if robot.get_link_joint_name(link) in values:
                 positions[robot.get_link_joint_pos_offset(link)] = values[robot.get_link_joint_name(link)]
@@ -91,7 +99,8 @@ class Habitat:
 
     def depth(self, pose: tuple[float, float, float]) -> np.ndarray:
         """What the head camera of a robot at a base pose of ours sees, in metres; FAR_M where that is nothing."""
-        eye, target = (to_y_up((*from_frame(p[0], p[1], pose), p[2])) for p in (HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M))
+        eye, target = (to_y_up((*from_frame(p[0], p[1], pose), p[2]))
+                       for p in (HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M))
         node = self.sim.get_agent(0).scene_node
         node.transformation = mn.Matrix4.look_at(mn.Vector3(*eye), mn.Vector3(*target), mn.Vector3(0, 1, 0))
         image = np.array(self.sim.get_sensor_observations()["depth"])
@@ -201,7 +210,9 @@ def test_drawers_and_doors_open_the_right_way(habitat, index):
 
 @pytest.mark.parametrize("ahead_m, touches", [(1.0, True), (1.2, False)])
 def test_the_arm_meets_the_door_as_ours_does(habitat, ahead_m, touches):
-    """The robot before the shut fridge, its hand in the door or before it; nothing else of the robot touches anything."""
+    """The robot before the shut fridge, its hand in the door or before it; nothing else of the robot touches
+    anything.
+    """
     sim, _ = ours_and_theirs(habitat, "open_fridge", 0)
     x, y, yaw = sim.home.layout.fridge_pose
     pose = (*from_frame(ahead_m, 0.0, (x, y, yaw)), yaw + math.pi)

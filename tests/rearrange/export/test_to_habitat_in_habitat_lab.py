@@ -20,7 +20,14 @@ pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
 pytest.importorskip("habitat", reason="habitat-lab is not installed")
 pytest.importorskip("trimesh", reason="exporting scenes needs trimesh")
 
-from tests.rearrange.export.test_to_habitat_in_habitat import Habitat, entries, folder, generate_episode, habitat, matrix  # noqa: E402, F401
+from tests.rearrange.export.test_to_habitat_in_habitat import (  # noqa: E402, F401
+    Habitat,
+    entries,
+    folder,
+    generate_episode,
+    habitat,
+    matrix,
+)
 
 HOMES = 3
 STOCK_TASK = Path(__file__).resolve().parents[2] / "habitat" / "stock_task.py"
@@ -67,7 +74,8 @@ def test_it_finds_the_receptacles_on_our_surfaces(loaded):
     sim = MujocoSimulator()
     sim.reset(generate_episode("close_cabinet", "val", 0, HOMES))
     layout = sim.home.layout
-    found = {receptacle.name.removeprefix("receptacle_aabb_"): receptacle for receptacle in find_receptacles(loaded.sim)}
+    found = {receptacle.name.removeprefix("receptacle_aabb_"): receptacle
+             for receptacle in find_receptacles(loaded.sim)}
     assert set(found) == {receptacle.name for receptacle in layout.receptacles}
     for ours in layout.receptacles:
         center = ours.center_m
@@ -90,7 +98,8 @@ def test_it_reads_the_episodes(habitat, kind):  # noqa: F811
     import json
 
     data_set.from_json(json.dumps({"episodes": entries(habitat.folder, kind)}))
-    assert len(data_set.episodes) == HOMES and all(isinstance(episode, RearrangeEpisode) for episode in data_set.episodes)
+    assert len(data_set.episodes) == HOMES and all(isinstance(episode, RearrangeEpisode)
+                                                   for episode in data_set.episodes)
     for episode in data_set.episodes:
         assert set(episode.targets) <= set(episode.info["object_labels"])
 
@@ -100,19 +109,20 @@ def place(tmp_path_factory) -> Path:
     """A folder with an empty data/ and homes/ with one home and its episodes of the scenarios."""
     from rearrange.command_line.cli import main
 
-    folder = tmp_path_factory.mktemp("lab")
-    (folder / "data").mkdir()
+    lab = tmp_path_factory.mktemp("lab")
+    (lab / "data").mkdir()
     before = os.getcwd()
-    os.chdir(folder)
+    os.chdir(lab)
     try:
-        assert main(["scenes", "export", "out=homes", "count=1", "episodes_of=[tidy_house,prepare_groceries,set_table]"]) == 0
+        assert main(
+            ["scenes", "export", "out=homes", "count=1", "episodes_of=[tidy_house,prepare_groceries,set_table]"]) == 0
     finally:
         os.chdir(before)
-    return folder
+    return lab
 
 
 @pytest.mark.parametrize("task", ["tidy_house", "prepare_groceries", "set_table"])
 def test_its_own_tasks_run(place, task):
-    done = subprocess.run([sys.executable, "-P", str(STOCK_TASK), task, "homes"], cwd=place, capture_output=True, text=True,
-                          timeout=300)
+    done = subprocess.run([sys.executable, "-P", str(STOCK_TASK), task, "homes"], cwd=place, capture_output=True,
+                          text=True, timeout=300)
     assert done.returncode == 0 and "ok" in done.stdout.split(), done.stderr[-2000:]

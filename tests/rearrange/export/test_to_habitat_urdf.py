@@ -115,8 +115,8 @@ def test_what_collides_is_where_it_is_in_mujoco(robot, model):
             found[collision.get("name")] = placed[link] @ origin(collision), collision.find("geometry")[0].attrib
     robots = [g for g in range(model.ngeom) if model.geom_group[g] == 3 and model.geom_contype[g]]
     # The prisms of the base stand for cylinders, which Bullet can collide.
-    robots = [model.geom(model.geom(g).name.removesuffix("_space")).id if model.geom_type[g] == mujoco.mjtGeom.mjGEOM_MESH
-              else g for g in robots]
+    robots = [model.geom(model.geom(g).name.removesuffix("_space")).id
+              if model.geom_type[g] == mujoco.mjtGeom.mjGEOM_MESH else g for g in robots]
     assert set(found) == {model.geom(g).name for g in robots}
     for g in robots:
         place, size = found[model.geom(g).name]

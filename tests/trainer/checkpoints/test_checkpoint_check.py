@@ -67,7 +67,9 @@ POLICY = {  # key -> value, and what is said of it
     "policy/value.bias": (torch.zeros(1).expand(10**12), "policy.value.bias is no plain tensor"),
     "policy/mean.bias": (torch.zeros(2, dtype=torch.complex64), "policy.mean.bias is no plain tensor"),
     "policy_config": (None, "policy_config is None"),
-    "policy_config/hidden_size": (10**9, "policy.hidden_size=1000000000 is not allowed: it must be an integer greater than 0 and at most 16384"),
+    "policy_config/hidden_size": (10**9,
+                                  "policy.hidden_size=1000000000 is not allowed: it must be an integer greater than 0 "
+                                   "and at most 16384"),
     "policy_config/lstm_layers": (64, "describe a network of at least"),
     "policy_config/body_layers": (-1, "policy.body_layers=-1 is not allowed: it must be an integer from 0 to 64"),
     "policy_config/embedding_size": ("wide", "policy.embedding_size='wide' is not allowed: it must be an integer"),
