@@ -15,34 +15,41 @@ class Batched:
     network.
     """
 
-    tasks: tuple[str, ...] = setting(("HalfCheetah-v4", "Ant-v4", "CartPole-v1"), "names of EnvPool's environments "
-                                     "with vectors to see")
-    trainers: tuple[str, ...] = setting(("ours", "asynchronous", "sb3"),
-                                        "the engine; the same with half of the environments at a time, whoever is "
-                                        "ready; SB3's PPO", choices=("ours", "asynchronous", "sb3"))
+    tasks: tuple[str, ...] = setting(
+        ("HalfCheetah-v4", "Ant-v4", "CartPole-v1"), "names of EnvPool's environments with vectors to see")
+    trainers: tuple[str, ...] = setting(
+        ("ours", "asynchronous", "sb3"),
+        "the engine; the same with half of the environments at a time, whoever is ready; SB3's PPO",
+        choices=("ours", "asynchronous", "sb3"))
     num_envs: int = setting(64, "environments (N)", above=0, at_most=16384)
     rollout_steps: int = setting(64, "T: a rollout is T x N steps", above=0, at_most=1_000_000)
     epochs: int = setting(4, "passes over a rollout", above=0, at_most=1000)
     mini_batches: int = setting(8, "per pass", above=0, at_most=1_000_000)
     seconds: float = setting(15.0, "measured per run, after the first update", above=0)
     repeats: int = setting(3, "runs of each trainer on each task, in turn", above=0, at_most=1000)
-    sample_factory: str | None = setting(None, "Sample Factory 2: the Python interpreter of an environment that has "
-                                         "it, and EnvPool (docs/benchmarks.md)", path=True)
+    sample_factory: str | None = setting(
+        None,
+        "Sample Factory 2: the Python interpreter of an environment that has it, and EnvPool (docs/benchmarks.md)",
+        path=True)
 
 
 @dataclass(frozen=True)
 class Engine:
     """DD-PPO, NoVER, VER, HTS and Sample Factory 2 side by side: steps/s and shares of the bounds."""
 
-    env: str = setting("synthetic", "environments whose steps cost what a seeded model says, or homes with that skill "
-                       "or navigation task", choices=("synthetic", "pick", *NAVIGATION))
+    env: str = setting(
+        "synthetic",
+        "environments whose steps cost what a seeded model says, or homes with that skill or navigation task",
+        choices=("synthetic", "pick", *NAVIGATION))
     preset: str = setting(
         "v100", "step times of synthetic: as in Table 1 of the VER paper, a third of the spread, all equal",
         choices=("v100", "mild", "none"))
-    burn: str = setting("sleep", "synthetic steps let time pass, as while a GPU renders, or compute on a core",
-                        choices=("sleep", "spin"))
-    pretend: str = setting("v100", "network=linear sleeps as long as a V100 needs for the paper's network, or not at "
-                           "all", choices=("v100", "none"))
+    burn: str = setting(
+        "sleep", "synthetic steps let time pass, as while a GPU renders, or compute on a core",
+        choices=("sleep", "spin"))
+    pretend: str = setting(
+        "v100", "network=linear sleeps as long as a V100 needs for the paper's network, or not at all",
+        choices=("v100", "none"))
     time_scale: float = setting(
         1.0, "all synthetic times are multiplied by this: below 1 quicker, above 1 less sensitive to load", above=0)
     network: str | None = setting(
@@ -50,10 +57,12 @@ class Engine:
         choices=("linear", "light", "blind"))
     image_size: int = setting(64, "pixels on a side of the depth image", at_least=0, at_most=1024)
     num_envs: int = setting(16, "environments (N)", above=0, at_most=16384)
-    num_workers: int | None = setting(None, "environment processes; null = one per synthetic environment, one per "
-                                      "core for homes", above=0, at_most=1024)
-    inference_workers: int | None = setting(None, "of every system but ddppo; null = two where inference waits for a "
-                                            "pretended device, else one", above=0, at_most=1024)
+    num_workers: int | None = setting(
+        None, "environment processes; null = one per synthetic environment, one per core for homes", above=0,
+        at_most=1024)
+    inference_workers: int | None = setting(
+        None, "of every system but ddppo; null = two where inference waits for a pretended device, else one", above=0,
+        at_most=1024)
     rollout_steps: int = setting(128, "T: a rollout is T x N steps", above=0, at_most=1_000_000)
     epochs: int = setting(3, "passes over a rollout", above=0, at_most=1000)
     mini_batches: int = setting(2, "per pass", above=0, at_most=1_000_000)
@@ -61,8 +70,9 @@ class Engine:
     torch_threads: int = setting(1, "threads while learning", above=0, at_most=1024)
     seconds: float = setting(30.0, "measured per run, after the warm-up and at least two updates", above=0)
     warm_up_updates: int = setting(1, "updates of each run that do not count", above=0, at_most=1_000_000)
-    repeats: int = setting(3, "runs per system; in each repeat all of them once, in random order, with new step times",
-                           above=0, at_most=1000)
+    repeats: int = setting(
+        3, "runs per system; in each repeat all of them once, in random order, with new step times", above=0,
+        at_most=1000)
     ddppo: bool = setting(True, "synchronous: every step waits for the slowest environment")
     nover: bool = setting(True, "asynchronous steps, T per environment: a rollout waits for the slowest environment")
     ver: bool = setting(True, "variable experience: T x N steps from whichever environments give them")
@@ -131,8 +141,8 @@ class Scaling:
     model_ranks: int = setting(256, "most ranks in the model: 1, 2, 4 ... up to this", above=0, at_most=256)
     rollouts: int = setting(6, "per seed in the model", above=0, at_most=1000)
     seeds: int = setting(3, "draws of the step times in the model", above=0, at_most=1000)
-    measured_ranks: int = setting(4, "most ranks that are really run: 1, 2, 4; 0 = the model only", at_least=0,
-                                  at_most=4)
+    measured_ranks: int = setting(
+        4, "most ranks that are really run: 1, 2, 4; 0 = the model only", at_least=0, at_most=4)
     measured_envs: int = setting(8, "environments per rank that is really run", above=0, at_most=1024)
     measured_steps: int = setting(64, "T of these", above=0, at_most=100_000)
     updates: int = setting(8, "measured per run, after one that does not count", above=0, at_most=1_000_000)

@@ -42,7 +42,7 @@ class ArticulatedConfig(SkillConfig):
     opening_tolerance: float = setting(0.05, "m or rad; how near to the target counts", above=0)
     start_distance_m: tuple[float, float] = setting(
         (1.0, 1.083), "least and greatest distance of the robot out of the front of the drawer's handle, or of the "
-        "fridge's middle; more where it would touch something")
+                      "fridge's middle; more where it would touch something")
     start_aside_m: float = setting(0.07, "the robot starts at most so far to either side", at_least=0)
     start_yaw_noise_rad: float = setting(
         0.15, "standard deviation of the robot's start direction, which is towards the handle", at_least=0)

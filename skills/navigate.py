@@ -69,8 +69,8 @@ class NavigateConfig(SkillConfig):
     observation_keys: tuple[str, ...] = observation_keys(
         "depth", "object_to_agent_gps_compass", "nav_to_skill", "gps", "compass", "joint", "is_holding")
     max_steps: int = setting(
-        900, "steps of an episode, 30 a second, as in a plan; HAB: 400 with a base 3.75 times as fast",
-        above=0, at_most=1_000_000)
+        900, "steps of an episode, 30 a second, as in a plan; HAB: 400 with a base 3.75 times as fast", above=0,
+        at_most=1_000_000)
     goal_radius_m: float = setting(
         0.3, "success: stop called at this driving distance of the pose where the next skill starts", above=0)
     goal_angle_rad: float = setting(0.3, "and facing this close to its direction", above=0)
@@ -88,8 +88,8 @@ class NavigateConfig(SkillConfig):
     detour_probability: float = setting(
         0.0, "share of episodes that start where the way to the goal leads around something", at_least=0, at_most=1)
     action_repeat: int = setting(
-        1, "steps for which an action holds; a policy that looks less often learns in fewer decisions",
-        above=0, at_most=1000)
+        1, "steps for which an action holds; a policy that looks less often learns in fewer decisions", above=0,
+        at_most=1000)
     max_force_step_n: float = setting(1000.0, "cap of the force term in one step", above=0)
     reward_scales: Mapping[str, float] = block(
         distance=setting(10.0, "per metre of driving distance nearer to the goal pose"),

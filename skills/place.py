@@ -51,8 +51,8 @@ class PlaceConfig(SkillConfig):
     placed_radius_m: float = setting(
         0.15, "how close when it is let go, for the reward; less teaches to set down, not to drop", above=0)
     settle_steps: int = setting(
-        0, "steps for which the object has to have been there; 0, as HAB, counts it while it still falls",
-        at_least=0, at_most=1000)
+        0, "steps for which the object has to have been there; 0, as HAB, counts it while it still falls", at_least=0,
+        at_most=1000)
     max_accumulated_force_n: float = like(PickConfig, "max_accumulated_force_n")
     max_force_step_n: float = like(PickConfig, "max_force_step_n")
     end_on_drop: bool = setting(False, "true ends the episode when the object is let go elsewhere; HAB goes on")

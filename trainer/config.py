@@ -24,18 +24,17 @@ PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (t
 class PolicyConfig:
     """Network of the policy. `encoder` names an image encoder in `trainer.nets.encoders.ENCODERS`."""
 
-    encoder: str | None = setting("light", "image encoder; null ignores "
-                                           "images", choices=("light", "resnet18"), beyond=str)
+    encoder: str | None = setting(
+        "light", "image encoder; null ignores images", choices=("light", "resnet18"), beyond=str)
     embedding_size: int = setting(128, "units of the image embedding", above=0, at_most=MAX_UNITS)
     image_precision: str = setting(
         "float32", "in which the image encoder computes; bfloat16 is for GPUs", choices=PRECISIONS)
     learn_precision: str = setting(
         "float32", "of the gradient step's matrix products; auto = bfloat16 on a CPU that has it (AVX512-BF16, AMX), "
-                   "else float32; "
-        "acting is not touched", choices=LEARN_PRECISIONS)
+                   "else float32; acting is not touched", choices=LEARN_PRECISIONS)
     hidden_size: int = setting(64, "units of the memory per layer", above=0, at_most=MAX_UNITS)
-    lstm_layers: int = setting(0, "layers of the memory; 0 = none, a feed-forward "
-                                  "policy", at_least=0, at_most=MAX_LAYERS)
+    lstm_layers: int = setting(
+        0, "layers of the memory; 0 = none, a feed-forward policy", at_least=0, at_most=MAX_LAYERS)
     memory: str = setting("lstm", "kind of memory", choices=("lstm", "gru"))
     skip: bool = setting(True, "features also reach the heads beside the memory")
     body_size: int = setting(64, "width of the MLP before the memory; 0 = none", at_least=0, at_most=MAX_UNITS)
@@ -76,9 +75,8 @@ class PPOConfig:
     clip: float = setting(0.2, "clipping of the policy ratio", above=0)
     learning_rate: float = setting(1e-3, "Adam", above=0)
     schedule: str = setting(
-        "linear", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of "
-                  "each gradient step",
-        choices=("cosine", "linear", "constant", "kl"))
+        "linear", "decay of the learning rate to zero over the run's steps; kl = it follows the KL divergence of each "
+                  "gradient step", choices=("cosine", "linear", "constant", "kl"))
     kl_goal: float = setting(0.01, "for schedule kl: divergence of a gradient step from the policy that acted", above=0)
     adam_epsilon: float = setting(1e-5, "Adam's epsilon", above=0)
     max_grad_norm: float | None = setting(0.5, "gradients are scaled down to this norm", above=0)
@@ -108,39 +106,36 @@ class CollectConfig:
     mode: str = setting("ver", "how experience is collected", choices=MODES)
     overlap: bool = setting(
         False, "collect a rollout while learning from the one before, with the policy of the last update; hts always "
-               "does, and "
-        "nover and ddppo never")
+               "does, and nover and ddppo never")
     preemption: str = setting(
         "auto", "what ends a rollout of several ranks early: most steps per second, a share of ranks being done, "
-                "nothing; "
-        "auto = optimal for ver, fraction for ddppo, none for the others", choices=("auto", *PREEMPTION))
+                "nothing; auto = optimal for ver, fraction for ddppo, none for the others",
+        choices=("auto", *PREEMPTION))
     preemption_fraction: float = setting(0.6, "for fraction: share of the ranks that are done", above=0, at_most=1)
-    preemption_min_share: float = setting(0.25, "for fraction: share of its rollout that every rank "
-                                                "collects", above=0, at_most=1)
+    preemption_min_share: float = setting(
+        0.25, "for fraction: share of its rollout that every rank collects", above=0, at_most=1)
     num_envs: int = setting(8, "environments (N)", above=0, at_most=MAX_ENVS)
     num_workers: int | None = setting(
         None, "environment processes; null = one per CPU core, at most num_envs; 0 = none: environments are stepped "
-              "together in the "
-        "process that learns (docs/batched.md)", at_least=0, at_most=1024)
+              "together in the process that learns (docs/batched.md)", at_least=0, at_most=1024)
     inference_workers: int = setting(
-        1, "threads that answer environments; more than one pays where inference waits for a device; 1 for "
-           "ddppo", above=0, at_most=1024)
+        1, "threads that answer environments; more than one pays where inference waits for a device; 1 for ddppo",
+        above=0, at_most=1024)
     cuda_graphs: bool = setting(
-        True, "on a GPU the engine's network acts as one launch, recorded for each size of batch, instead of some "
-              "two hundred")
+        True, "on a GPU the engine's network acts as one launch, recorded for each size of batch, instead of some two "
+              "hundred")
     rollout_steps: int = setting(
         256, "T: a rollout is T x N steps: of ver from whichever environments give them, else T of each environment",
         above=0, at_most=MAX_ROLLOUT_STEPS)
     min_batch: int | None = setting(
-        None, "fewest environments per inference call; null = as many as a worker has, at most N / 2; ddppo: always "
-              "N", above=0,
-        at_most=MAX_ENVS)
+        None, "fewest environments per inference call; null = as many as a worker has, at most N / 2; ddppo: always N",
+        above=0, at_most=MAX_ENVS)
     max_batch: int | None = setting(
         None, "most environments per inference call; null = N; ddppo: always N", above=0, at_most=MAX_ENVS)
-    max_wait_s: float = setting(0.002, "longest that an observation waits for a fuller batch; not of "
-                                       "ddppo", at_least=0, beyond=math.inf)
-    step_timeout_s: float = setting(120.0, "a worker silent for so long while it owes a step is reported as "
-                                           "hung", above=0, beyond=math.inf)
+    max_wait_s: float = setting(
+        0.002, "longest that an observation waits for a fuller batch; not of ddppo", at_least=0, beyond=math.inf)
+    step_timeout_s: float = setting(
+        120.0, "a worker silent for so long while it owes a step is reported as hung", above=0, beyond=math.inf)
 
     @property
     def preempted_by(self) -> str:
@@ -160,25 +155,24 @@ class TrainConfig:
         False, "environments are answered in one order; a resumed run is the same as one without a break; slower")
     torch_threads: int | None = setting(
         None, "threads while learning; null = one or all cores, whichever is faster", above=0, at_most=1024)
-    checkpoint_every_s: float = setting(300.0, "seconds between checkpoints, of which the newest three "
-                                               "stay", above=0, beyond=math.inf)
+    checkpoint_every_s: float = setting(
+        300.0, "seconds between checkpoints, of which the newest three stay", above=0, beyond=math.inf)
     keep_every: int | None = setting(
-        None, "steps between checkpoints that stay for good, as checkpoints/kept_STEP.pt; null = "
-              "none", above=0, at_most=MAX_STEPS)
+        None, "steps between checkpoints that stay for good, as checkpoints/kept_STEP.pt; null = none", above=0,
+        at_most=MAX_STEPS)
     stop_within_s: float = setting(
-        10.0, "after a signal that asks to stop, the rollout under way may take so long; then it is given "
-              "up", above=0, beyond=math.inf)
+        10.0, "after a signal that asks to stop, the rollout under way may take so long; then it is given up", above=0,
+        beyond=math.inf)
     log_every_s: float = setting(10.0, "seconds between rows of metrics", above=0, beyond=math.inf)
     eval_every: int | None = setting(
-        None, "steps between two evaluations of the policy while it trains, in a process of their own; null = "
-              "none", above=0,
-        at_most=MAX_STEPS)
+        None, "steps between two evaluations of the policy while it trains, in a process of their own; null = none",
+        above=0, at_most=MAX_STEPS)
     eval_episodes: int = setting(20, "of each evaluation", above=0, at_most=1_000_000)
     eval_film: bool = setting(
         True, "a short film of the first episode of each goes to TensorBoard and W&B, where its environment draws "
               "pictures (render_mode=rgb_array)")
-    stop_at: float | None = setting(None, "success, or return where there is none, of an evaluation that ends the "
-                                          "run; null = none")
+    stop_at: float | None = setting(
+        None, "success, or return where there is none, of an evaluation that ends the run; null = none")
     episode_window: int = setting(300, "episodes in the rolling means that are shown", above=0, at_most=1_000_000)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)

@@ -33,26 +33,29 @@ def default_actions(agent: str) -> str:
 class NavigationConfig:
     """What all navigation tasks have: homes, the agent, its camera."""
 
-    agent: str = setting("cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with "
-                         "physics", choices=AGENTS)
-    size: str = setting("small", "homes: one flat, two to four flats joined by doorways, or half of each",
-                        choices=SIZES)
-    scene_dataset: str | None = setting(None, "instead of our homes: a *.scene_dataset_config.json, or a folder or "
-                                        "*.xml of homes in MJCF, read without Habitat; with sim=habitat also a "
-                                        "folder with the files of scenes, as Gibson's", path=True)
+    agent: str = setting(
+        "cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with physics",
+        choices=AGENTS)
+    size: str = setting(
+        "small", "homes: one flat, two to four flats joined by doorways, or half of each", choices=SIZES)
+    scene_dataset: str | None = setting(
+        None, "instead of our homes: a *.scene_dataset_config.json, or a folder or *.xml of homes in MJCF, read "
+              "without Habitat; with sim=habitat also a folder with the files of scenes, as Gibson's", path=True)
     scenes: str | None = setting(None, "of scene_dataset: names with *, separated by commas; null = those of the split")
-    episodes: str | None = setting(None, "of scene_dataset: a file of Habitat's episodes of PointNav (.json.gz) "
-                                   "instead of episodes that are drawn; with sim=habitat it must be given, of "
-                                   "PointNav or ObjectNav", path=True)
+    episodes: str | None = setting(
+        None, "of scene_dataset: a file of Habitat's episodes of PointNav (.json.gz) instead of episodes that are "
+              "drawn; with sim=habitat it must be given, of PointNav or ObjectNav", path=True)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
-    max_steps: int | None = setting(None, "actions of an episode; null = 500, and of the Fetch's velocities those of "
-                                    "30 s, as Navigate has", above=0, at_most=1_000_000)
-    actions: str | None = setting(None, "stop, forward and turns; or a forward and a turning speed; null = discrete, "
-                                  "and of the Fetch velocity", choices=("discrete", "velocity"))
+    max_steps: int | None = setting(
+        None, "actions of an episode; null = 500, and of the Fetch's velocities those of 30 s, as Navigate has",
+        above=0, at_most=1_000_000)
+    actions: str | None = setting(
+        None, "stop, forward and turns; or a forward and a turning speed; null = discrete, and of the Fetch velocity",
+        choices=("discrete", "velocity"))
     action_repeat: int = setting(1, "steps of 1/30 s for which a velocity of the Fetch holds", above=0, at_most=1000)
     forward_m: float = setting(0.25, "of one step forward, or at full speed", above=0, at_most=10)
-    turn_deg: float = setting(10.0, "of one turn, or at full speed; challenges since 2020 have 30", above=0,
-                              at_most=180)
+    turn_deg: float = setting(
+        10.0, "of one turn, or at full speed; challenges since 2020 have 30", above=0, at_most=180)
     sliding: bool = setting(True, "a blocked agent slides along what blocks it; challenges since 2020: false")
     radius_m: float = setting(0.1, "of the agent, a cylinder", at_least=0.05, at_most=0.5)
     height_m: float = setting(1.5, "of the agent; what hangs higher does not block it", above=0, at_most=2.4)
@@ -60,14 +63,18 @@ class NavigationConfig:
     fov_deg: float = setting(90.0, "field of view of the camera", at_least=10, at_most=150)
     near_m: float = setting(0.0, "depth that is shown at least", at_least=0, at_most=5)
     far_m: float = setting(10.0, "depth that is shown at most, and as 1", above=0.5, at_most=50)
-    odometry: str = setting("perfect", "what the goal is told relative to: the true pose (GPS and compass); the pose "
-                            "that the commands would have led to; that corrected by laying what the depth image "
-                            "shows onto what was seen before; the start", choices=ODOMETRY)
+    odometry: str = setting(
+        "perfect", "what the goal is told relative to: the true pose (GPS and compass); the pose that the commands "
+                   "would have led to; that corrected by laying what the depth image shows onto what was seen before; "
+                   "the start", choices=ODOMETRY)
     egomotion: bool = setting(True, "the observation `egomotion`: the motion since the last action, by the odometry")
-    actuation_noise: float = setting(0.0, "multiplier of a LoCoBot's measured noise on every motion; Habitat's "
-                                     "challenge of 2020: 0.5", at_least=0, at_most=10)
-    depth_noise: float = setting(0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with "
-                                 "distance); the challenge of 2020: 1.0", at_least=0, at_most=10)
+    actuation_noise: float = setting(
+        0.0, "multiplier of a LoCoBot's measured noise on every motion; Habitat's challenge of 2020: 0.5", at_least=0,
+        at_most=10)
+    depth_noise: float = setting(
+        0.0,
+        "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); the challenge of 2020: 1.0",
+        at_least=0, at_most=10)
 
     def __post_init__(self) -> None:
         if self.near_m >= self.far_m:
@@ -157,8 +164,8 @@ class ObjectNavConfig(NavigationConfig):
     categories: tuple[str, ...] = setting(tuple(CATEGORIES)[:9], "what is looked for", choices=tuple(CATEGORIES))
     segmentation: bool = setting(True, "the observation `segmentation`: which pixels show the category")
     view_m: float = setting(1.0, "a view point is at most so far from the footprint", above=0, at_most=5)
-    success_m: float = setting(0.1, "success: stop called with this little left to the nearest view point", above=0,
-                               at_most=5)
+    success_m: float = setting(
+        0.1, "success: stop called with this little left to the nearest view point", above=0, at_most=5)
     reward_scales: Mapping[str, float] = block(
         distance=setting(1.0, "per metre of the shortest way to a view point that is driven"),
         slack=setting(-0.001, "per step"), success=setting(2.5, "once, at success"),

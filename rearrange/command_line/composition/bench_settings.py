@@ -21,14 +21,14 @@ class Gym:
     cost."""
 
     tasks: tuple[str, ...] = setting(
-        GYM_TASKS, "MuJoCo's locomotion, classic control, CartPole as an image, and two that need "
-                   "memory", choices=GYM_TASKS)
+        GYM_TASKS, "MuJoCo's locomotion, classic control, CartPole as an image, and two that need memory",
+        choices=GYM_TASKS)
     trainers: tuple[str, ...] = setting(
         ("ours", "sb3", "cleanrl", "recurrent"), "the engine; SB3's PPO with its defaults; the same with CleanRL's "
-                                                 "settings; "
-        "RecurrentPPO, for what needs memory", choices=("ours", "sb3", "cleanrl", "recurrent"))
-    steps: int | None = setting(None, "environment steps per run; null = 50,000 to 1,000,000, by "
-                                      "task", above=0, at_most=10**12)
+                                                 "settings; RecurrentPPO, for what needs memory",
+        choices=("ours", "sb3", "cleanrl", "recurrent"))
+    steps: int | None = setting(
+        None, "environment steps per run; null = 50,000 to 1,000,000, by task", above=0, at_most=10**12)
     seeds: int = setting(5, "runs of each trainer on each task", above=0, at_most=1000)
     runs: str | None = setting(
         None, "file of finished runs: those in it are not run again, new ones are added; null = runs.jsonl of this "
@@ -65,8 +65,8 @@ class Train:
     repeats: int = setting(3, "runs of each version, in turn", above=0, at_most=1000)
     against: str | None = setting(None, "folder of another version: git worktree add <folder> <commit>", path=True)
     split: bool = setting(True, "one more run of this version says which part takes how much")
-    words: tuple[str, ...] = setting((), "more words for both versions' rearrange train, each in quotes: "
-                                         "[\"trainer.num_envs=64\"]")
+    words: tuple[str, ...] = setting(
+        (), "more words for both versions' rearrange train, each in quotes: [\"trainer.num_envs=64\"]")
 
 
 BENCHMARKS: dict[str, type] = {"gym": Gym, "navigation": Navigation, "sim": Sim, "train": Train}

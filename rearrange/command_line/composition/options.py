@@ -67,11 +67,10 @@ class TrainOptions(TrainConfig):
         None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
     transfer: str | None = setting(
         None, "the task that checkpoint= is of: begin with the parts of its network that fit, such as what looks at "
-              "the same images, "
-        "and say which", choices=(*SKILLS, *NAVIGATION))
+              "the same images, and say which", choices=(*SKILLS, *NAVIGATION))
     demos: str | None = setting(
-        None, "folder of a recording (rearrange record): the policy is not trained in homes, but learns to do what "
-              "it shows",
+        None,
+        "folder of a recording (rearrange record): the policy is not trained in homes, but learns to do what it shows",
         path=True)
     demos_episodes: int | None = setting(None, "of these, the first so many; null = all", above=0, at_most=MANY)
     demos_steps: int | None = setting(
@@ -87,9 +86,8 @@ class TrainOptions(TrainConfig):
     output: str = setting("outputs", "where runs are kept: <output>/train/<skill>/<name>/", path=True)
     resume: bool | str = setting(
         False, "true continues the named run, or the newest; force also with changed settings; auto continues the "
-               "named run if there "
-        "is one, else begins it, and is the default where SLURM or torchrun has started the command again",
-        choices=("force", "auto"))
+               "named run if there is one, else begins it, and is the default where SLURM or torchrun has started the "
+               "command again", choices=("force", "auto"))
     requeue: bool = setting(
         False, "when SLURM warns of the end of its job (#SBATCH --signal=USR1@120): save, and ask it to start the "
                "job again")
@@ -102,46 +100,41 @@ class EvalOptions:
 
     checkpoint: str | None = setting(
         None, "of a skill, or of agent=monolithic: the policy that comes with the package; that of the newest "
-              "finished training run "
-        "(experiment=debug does not count), or the package's where there is none; a file or run directory; null = "
-        "newest",
-        choices=("pretrained", "newest"), path=True)
+              "finished training run (experiment=debug does not count), or the package's where there is none; a file "
+              "or run directory; null = newest", choices=("pretrained", "newest"), path=True)
     network: str | None = setting(
-        None, "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed "
-              "package")
+        None,
+        "package.module:Name, of checkpoints of a network of your own; null = none, or one of an installed package")
     agent: str | None = setting(
         None, "who acts: the checkpoint; the policies that come with the package; a scripted controller that sees "
-              "everything; uniform "
-        "random actions; no movement; a policy server, of url=; or an agent of your own (docs/remote.md); of a "
-        "scenario also the plan with trained skills (tp_srl), the same without navigation, one policy for "
-        "everything (monolithic), or classical planning on the depth image (tp_spa); of a navigation task also "
-        "forward, goal_follower, map (a map from depth and the shortest way through it) and oracle (which knows the "
-        "home); null = policy of a skill, tp_srl of a scenario", choices=AGENTS, also=("importable",))
+              "everything; uniform random actions; no movement; a policy server, of url=; or an agent of your own "
+              "(docs/remote.md); of a scenario also the plan with trained skills (tp_srl), the same without "
+              "navigation, one policy for everything (monolithic), or classical planning on the depth image (tp_spa); "
+              "of a navigation task also forward, goal_follower, map (a map from depth and the shortest way through "
+              "it) and oracle (which knows the home); null = policy of a skill, tp_srl of a scenario", choices=AGENTS,
+        also=("importable",))
     url: str | None = setting(None, "of agent=remote: where the policy server is", also=("url",))
     remote: RemoteSettings = field(default_factory=RemoteSettings)
     episodes: int = setting(100, "how many", above=0, at_most=MANY)
     video: int | None = setting(
         None, "record so many episodes as mp4: of a skill the first ones; of a scenario the first success, the first "
-              "failure, the "
-        "longest; null = 0 of a skill, 3 of a scenario", at_least=0, at_most=MANY)
+              "failure, the longest; null = 0 of a skill, 3 of a scenario", at_least=0, at_most=MANY)
     video_speed: float | None = setting(
-        None, "how fast videos are; 1 = as fast as the robot; null = 0.5 of a skill, 1 of a navigation task, 4 of a "
-              "scenario",
+        None,
+        "how fast videos are; 1 = as fast as the robot; null = 0.5 of a skill, 1 of a navigation task, 4 of a scenario",
         at_least=0.1, at_most=1000)
     handoffs: bool = setting(
-        False, "of a scenario: keep the states in which skills began, as episode files for sim.episodes= of these "
-               "skills")
+        False,
+        "of a scenario: keep the states in which skills began, as episode files for sim.episodes= of these skills")
     handoff_tries: int | None = setting(
         None, "with handoffs=true: of the tries of a skill at the same thing in an episode the first so many are "
-              "kept; null = all", above=0,
-        at_most=MANY)
+              "kept; null = all", above=0, at_most=MANY)
     substitute: bool = setting(
-        False, "of a scenario: afterwards the same episodes with experts, with each skill alone learned, and with "
-               "all but one, as a "
-        "table")
+        False, "of a scenario: afterwards the same episodes with experts, with each skill alone learned, and with all "
+               "but one, as a table")
     subtasks: bool = setting(
-        False, "of a scenario: afterwards each of its manipulations by itself, from the states that experts leave, "
-               "as a table")
+        False,
+        "of a scenario: afterwards each of its manipulations by itself, from the states that experts leave, as a table")
     split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     deterministic: bool = setting(False, "true takes the mean action, false samples as in training")
@@ -163,20 +156,21 @@ class RecordOptions:
     """Record episodes as demonstrations, a data set that imitation learning reads."""
 
     agent: str = setting(
-        "expert", "who shows it: a scripted expert that sees everything; the policies that come with the package; "
-                  "the newest trained ones; "
-        "random actions or none; a checkpoint or run; an agent of your own (docs/remote.md)",
-        choices=("expert", "pretrained", "newest", "random", "zero"), path=True, also=("importable",))
+        "expert", "who shows it: a scripted expert that sees everything; the policies that come with the package; the "
+                  "newest trained ones; random actions or none; a checkpoint or run; an agent of your own "
+                  "(docs/remote.md)", choices=("expert", "pretrained", "newest", "random", "zero"), path=True,
+        also=("importable",))
     out: str | None = setting(None, "folder to write, a new one, or one in which the same command goes on", path=True)
-    episodes: int = setting(1000, "how many are kept; of a recording that goes on also more than "
-                                  "before", above=0, at_most=MANY)
-    format: str = setting("lerobot", "LeRobotDataset v3.0 (Parquet, MP4), or a Minari data set (Parquet, images as "
-                                     "they are)", choices=tuple(RECORD_FORMATS))
+    episodes: int = setting(
+        1000, "how many are kept; of a recording that goes on also more than before", above=0, at_most=MANY)
+    format: str = setting(
+        "lerobot", "LeRobotDataset v3.0 (Parquet, MP4), or a Minari data set (Parquet, images as they are)",
+        choices=tuple(RECORD_FORMATS))
     successes_only: bool = setting(True, "false keeps failed episodes too, marked by next.success")
     max_gb: float = setting(10.0, "gigabytes of the folder at most", at_least=0.01, at_most=100_000)
     image_size: int | None = setting(
-        None, "pixels on a side of the depth image; 0 = none; null = 128, or as many as the policy "
-              "sees", at_least=0, at_most=1024)
+        None, "pixels on a side of the depth image; 0 = none; null = 128, or as many as the policy sees", at_least=0,
+        at_most=1024)
     split: str = like(HomeSettings, "split", text="apartments; layout families never overlap between splits")
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     deterministic: bool = like(EvalOptions, "deterministic")
@@ -185,8 +179,7 @@ class RecordOptions:
     planner: Rules = field(default_factory=Rules)
     replay: str | None = setting(
         None, "folder of a recording: carry out the actions of its first episodes= again, and compare the states; "
-              "records nothing",
-        path=True)
+              "records nothing", path=True)
     output: str = setting("outputs", "where runs are looked for", path=True)
 
 
@@ -196,24 +189,23 @@ class ViewOptions:
 
     agent: str = setting(
         "expert", "who acts: a scripted expert that sees everything; the policies that come with the package; the "
-                  "newest checkpoint of "
-        "the newest training run, which may still be running; random actions or none; you (teleop); a checkpoint, "
-        "or a run or its name, of which each episode takes the newest checkpoint; an agent of your own "
-        "(docs/remote.md)",
+                  "newest checkpoint of the newest training run, which may still be running; random actions or none; "
+                  "you (teleop); a checkpoint, or a run or its name, of which each episode takes the newest "
+                  "checkpoint; an agent of your own (docs/remote.md)",
         choices=("expert", "pretrained", "newest", "random", "zero", "teleop"), path=True, also=("importable",))
-    episode: int = setting(0, "number of the first episode, as in an evaluation with the same "
-                              "seed", at_least=0, at_most=MANY)
+    episode: int = setting(
+        0, "number of the first episode, as in an evaluation with the same seed", at_least=0, at_most=MANY)
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
     deterministic: bool = like(EvalOptions, "deterministic")
-    speed: float = setting(1.0, "times the speed of the real robot, at most, as this machine and the agent are fast "
-                                "enough", above=0,
-                           at_most=100)
+    speed: float = setting(
+        1.0, "times the speed of the real robot, at most, as this machine and the agent are fast enough", above=0,
+        at_most=100)
     paused: bool = setting(False, "true waits for the button Play")
     out: str | None = setting(
         None, "of agent=teleop: folder in which every skill and scenario has the data set of what was driven, as "
-              "`rearrange record` writes "
-        "it; null = <output>/teleop, and nothing is recorded before the page says so", path=True)
+              "`rearrange record` writes it; null = <output>/teleop, and nothing is recorded before the page says so",
+        path=True)
     successes_only: bool = like(RecordOptions, "successes_only")
     max_gb: float = like(RecordOptions, "max_gb", text="gigabytes of each of these data sets at most")
     image_size: int | None = like(RecordOptions, "image_size")
@@ -237,8 +229,7 @@ class ReproduceOptions:
     scenarios: tuple[str, ...] = setting(("tidy_house", "prepare_groceries", "set_table"), "what they do")
     protocols: tuple[str, ...] = setting(
         ("paper", "honest", "oracle"), "rules of the plans, choices of planner=: paper for every agent, and the "
-                                       "others for tp_srl, "
-        "as the table of whole tasks")
+                                       "others for tp_srl, as the table of whole tasks")
     policies: tuple[str, ...] | None = setting(
         None, "instead of Figure 6, train these policies by their recipes (skills/recipes) and evaluate them beside "
               "the package's")
@@ -247,8 +238,7 @@ class ReproduceOptions:
     experiment: str = setting("laptop", "settings of every training, one of configs/experiment")
     steps: int = like(
         TrainConfig, "steps", 5_000_000, "of the training of a skill; finished runs in output= count if they have as "
-                                         "many. "
-        "Of recipes: at most so many a lesson")
+                                         "many. Of recipes: at most so many a lesson")
     monolithic_steps: int | None = like(
         TrainConfig, "steps", 5_000_000, "of the training of one policy for a whole scenario; null = not trained")
     episodes: int = setting(100, "of every evaluation", above=0, at_most=MANY)
@@ -257,8 +247,8 @@ class ReproduceOptions:
     seed: int = like(TrainConfig, "seed", text="of trainings and evaluations")
     note: str | None = setting(None, "stands above the results")
     name: str = setting("reproduce", "what its runs are called; the same name goes on where it stopped")
-    output: str = setting("outputs", "where runs are looked for and kept; the results: "
-                                     "<output>/reproduce/<name>/", path=True)
+    output: str = setting(
+        "outputs", "where runs are looked for and kept; the results: <output>/reproduce/<name>/", path=True)
 
 
 @dataclass(frozen=True)
@@ -275,14 +265,14 @@ class ReportOptions:
     """Write one HTML page with plots, videos and episodes of evaluations and training runs."""
 
     runs: tuple[str, ...] | None = setting(
-        None, "directories of runs, or directories with runs below; can be written without runs=; null = the newest "
-              "ones")
+        None,
+        "directories of runs, or directories with runs below; can be written without runs=; null = the newest ones")
     out: str | None = setting(None, "file to write; null = <output>/report.html", path=True)
     title: str | None = setting(None, "heading of the page; null = what was evaluated and trained")
     video_mb: float = setting(100, "megabytes of videos in the page at most; the rest is named instead", at_least=0)
     output: str = setting(
-        "outputs", "where runs are kept; without runs= the newest of each skill, scenario and agent are "
-                   "taken", path=True)
+        "outputs", "where runs are kept; without runs= the newest of each skill, scenario and agent are taken",
+        path=True)
 
 
 @dataclass(frozen=True)
@@ -301,18 +291,18 @@ class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of
     a data set."""
 
-    action: str = setting("export", "what is done; can be written without "
-                                    "action=", choices=("export", "list", "check", "view"))
-    dataset: str | None = setting(None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data "
-                                        "set, or a folder of "
-                                "MuJoCo XML files, or one; list and check also Habitat's episodes of PointNav or "
-                                "ObjectNav, *.json.gz", path=True)
+    action: str = setting(
+        "export", "what is done; can be written without action=", choices=("export", "list", "check", "view"))
+    dataset: str | None = setting(
+        None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set, or a folder of MuJoCo "
+              "XML files, or one; list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz",
+        path=True)
     scenes: str | None = setting(None, "view: which, names with *, separated by commas; null = all")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments", choices=SPLITS)
     count: int = setting(10, "of them, the first of the split", at_least=1, at_most=9999)
-    out: str | None = setting(None, "export: folder to write, new or empty; view: the PNG file, null = "
-                                    "scenes.png", path=True)
+    out: str | None = setting(
+        None, "export: folder to write, new or empty; view: the PNG file, null = scenes.png", path=True)
     episodes_of: tuple[str, ...] = setting(
         ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge", "tidy_house",
          "prepare_groceries", "set_table"), "skills and scenarios whose episodes are written; [] = none")
@@ -325,8 +315,8 @@ class ServeOptions:
 
     checkpoint: str | None = setting(
         None, "a file or run directory; with skill=: the policy that comes with the package, or that of the newest "
-              "finished training run; "
-        "null = newest, or the package's where there is none", choices=("pretrained", "newest"), path=True)
+              "finished training run; null = newest, or the package's where there is none",
+        choices=("pretrained", "newest"), path=True)
     network: str | None = like(EvalOptions, "network")
     deterministic: bool = like(EvalOptions, "deterministic")
     host: str = setting(HOST, "address that is listened at; 0.0.0.0 lets other machines in")

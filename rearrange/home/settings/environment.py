@@ -18,8 +18,6 @@ __all__ = ["NAVIGATION", "HomeSettings", "SimulatorConfig"]
 SPLITS = ("train", "val", "test", "unseen")
 SIMULATORS = ("mujoco", "habitat")
 NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, for these tasks alone
-
-
 SEEN = ("rgb", "arm_rgb", "arm_depth", "segmentation", "instruction")
 """What can be seen beside the observations of a task: colours of the head's camera; colours and depth of one at the
 wrist; what each pixel of the head's camera shows; the task in words."""
@@ -47,8 +45,8 @@ class SimulatorConfig:
     suction_max_angle_rad: float | None = setting(
         None, "largest angle between cup and surface; null = any touch, as HAB", above=0)
     substeps: int = setting(
-        4, "of physics in a step of 1/30 s; 2 takes two thirds of the time and makes contacts "
-           "softer", at_least=2, at_most=64)
+        4, "of physics in a step of 1/30 s; 2 takes two thirds of the time and makes contacts softer", at_least=2,
+        at_most=64)
     max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
     max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
     hold_break_m: float = 0.15  # stretch at which the suction lets go
@@ -63,47 +61,44 @@ class HomeSettings(SimulatorConfig):
     depth_size: int = setting(128, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
     sim: str = setting("mujoco", "simulator", choices=SIMULATORS)
     image_lag: bool = setting(True, "the policy sees the image from before the step's physics, as HAB")
-    num_layouts: int = setting(96, "different apartments of the split; episodes are "
-                                   "unlimited", above=0, at_most=1_000_000)
+    num_layouts: int = setting(
+        96, "different apartments of the split; episodes are unlimited", above=0, at_most=1_000_000)
     episodes: str | None = setting(
-        None, "an episode file (.json, .json.gz), or a pattern with * of several, instead of generated "
-              "episodes", path=True)
+        None, "an episode file (.json, .json.gz), or a pattern with * of several, instead of generated episodes",
+        path=True)
     episodes_share: float = setting(
-        1.0, "share of training episodes that are drawn from that file; the others are "
-             "generated", at_least=0, at_most=1)
+        1.0, "share of training episodes that are drawn from that file; the others are generated", at_least=0,
+        at_most=1)
     render_mode: str | None = setting(None, "what `render` gives: rgb_array, or nothing", choices=("rgb_array",))
     scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
     scenes: str | None = setting(
         None, "scenes of scene_dataset in which episodes are generated, names with *, separated by commas; null = "
               "those of the split")
     mix: float = setting(
-        1.0, "share of generated episodes that take place in those scenes; the others in procedural "
-             "apartments", at_least=0,
-        at_most=1)
+        1.0, "share of generated episodes that take place in those scenes; the others in procedural apartments",
+        at_least=0, at_most=1)
     robot: str | None = setting(
         None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset, or else ours", path=True)
     gpu_device: int | None = setting(
         None, "number of the GPU that draws; -1 = CPU; null = 0 where there is one, else the CPU", at_least=-1)
     observations: tuple[str, ...] | None = setting(
         None, "seen beside the observations of the task: colours and depth of head and wrist, what each pixel shows, "
-              "the task in "
-        "words", choices=SEEN)
-    camera_size: int = setting(128, "pixels on a side of rgb, arm_rgb, arm_depth and "
-                                    "segmentation", at_least=2, at_most=1024)
+              "the task in words", choices=SEEN)
+    camera_size: int = setting(
+        128, "pixels on a side of rgb, arm_rgb, arm_depth and segmentation", at_least=2, at_most=1024)
     random_colors: float = setting(
-        0.0, "domain randomisation: in every episode other colours of everything, from 0, its own, to 1, "
-             "any", at_least=0, at_most=1)
+        0.0, "domain randomisation: in every episode other colours of everything, from 0, its own, to 1, any",
+        at_least=0, at_most=1)
     random_light: float = setting(
-        0.0, "the same of the light: direction, strength and tint, from 0, always the same, to "
-             "1", at_least=0, at_most=1)
+        0.0, "the same of the light: direction, strength and tint, from 0, always the same, to 1", at_least=0,
+        at_most=1)
     random_camera_m: float = setting(
         0.0, "the same of the cameras: the farthest that each is shifted along its axes", at_least=0, at_most=0.5)
-    random_camera_deg: float = setting(0.0, "the farthest that each camera is turned about its "
-                                            "axes", at_least=0, at_most=45)
+    random_camera_deg: float = setting(
+        0.0, "the farthest that each camera is turned about its axes", at_least=0, at_most=45)
     random_depth_noise: float = setting(
-        0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); 1.0 is a real "
-             "camera's", at_least=0,
-        at_most=10)
+        0.0, "multiplier of the Redwood noise on depth (shifted pixels, coarser with distance); 1.0 is a real camera's",
+        at_least=0, at_most=10)
     random_depth_holes: float = setting(
         0.0, "share of depth pixels that read 0: patches, most of them along edges", at_least=0, at_most=0.9)
 
@@ -135,8 +130,9 @@ class MujocoSettings(HomeSettings):
 
     SHOWN = ("scene_dataset", "scenes", "mix", "num_layouts", "episodes", "episodes_share", *SHARED, "substeps",
              *SEEING)
-    scene_dataset: str | None = like(HomeSettings, "scene_dataset", text=(
-        "a *.scene_dataset_config.json, as ReplicaCAD's, or a folder of MuJoCo XML; null = procedural apartments"))
+    scene_dataset: str | None = like(
+        HomeSettings, "scene_dataset",
+        text="a *.scene_dataset_config.json, as ReplicaCAD's, or a folder of MuJoCo XML; null = procedural apartments")
 
 
 @dataclass(frozen=True)
@@ -145,13 +141,13 @@ class HabitatSettings(HomeSettings):
 
     SHOWN = ("scene_dataset", "scenes", "robot", "gpu_device", "num_layouts", "episodes", *SHARED, *SEEING)
     num_layouts: int = like(
-        HomeSettings, "num_layouts", 10, "different apartments of the split that the data set has; episodes are "
-                                         "unlimited")
+        HomeSettings, "num_layouts", 10,
+        "different apartments of the split that the data set has; episodes are unlimited")
 
 
 def checked_settings(what: str, known: Iterable[str], task: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of the environment of `what`, such as "skill pick", in the type of their rules: those above, and those
-    of the dataclass `task`. UserError for the first that is not `known`, or that its rule refuses. """
+    of the dataclass `task`. UserError for the first that is not `known`, or that its rule refuses."""
     rules = {key.name: key.rule for settings in (HomeSettings, task) for key in keys_of(settings)}
     rules["expert_action"] = Rule.of("bool")
     for name in given:
