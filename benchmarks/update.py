@@ -212,25 +212,27 @@ def timed_parts(agent: Any, optimizer: Any, rollout: Any) -> Iterator[Clock]:
     needed = (("packed_order", "batch_sizes", "by_length") if cuda else
               ("padded_index", "step_in_sequence", "sequence_of_step")) if agent.lstm else ()
 
-    def sequences(*args: Any) -> Any:
-        """The engine builds these index tensors when they are first used; here, so that they count as packing."""
-        made = original(*args)
+    def pack(sequences: Any) -> None:
         for name in needed:
-            getattr(made, name)
-        return made
+            getattr(sequences, name)
 
-    original = ppo.Sequences
+    copy, packed = clock.timed("gather", rollout.gather), clock.timed("packing", pack)
+
+    def gather(*args: Any) -> Any:
+        """The engine builds the index tensors of a batch when they are first used; here, so that they are packing."""
+        batch = copy(*args)
+        packed(batch.sequences)
+        return batch
+
     with ExitStack() as stack:
-        def around(owner: Any, attribute: str, part: str, function: Callable | None = None) -> None:
-            timed = clock.timed(part, function or getattr(owner, attribute))
-            stack.enter_context(mock.patch.object(owner, attribute, timed))
+        def around(owner: Any, attribute: str, part: str) -> None:
+            stack.enter_context(mock.patch.object(owner, attribute, clock.timed(part, getattr(owner, attribute))))
 
         around(ppo, "gae", "returns")
         around(ppo, "importance_weights", "returns")
         around(ppo, "find_sequences", "packing")
         around(ppo, "mini_batches", "packing")
-        around(ppo, "Sequences", "packing", sequences)
-        around(rollout, "gather", "gather")
+        stack.enter_context(mock.patch.object(rollout, "gather", gather))
         around(agent, "evaluate", "forward")
         around(torch.nn.utils, "clip_grad_norm_", "optimiser")
         around(optimizer, "step", "optimiser")

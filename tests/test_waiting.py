@@ -12,7 +12,7 @@ def test_every_place_that_depends_on_a_clock_says_why_it_may():
 
 
 @pytest.mark.parametrize("line, kind", [
-    ("time.sleep(1.0)", "sleeps"), ("from time import sleep; sleep(2)", "sleeps"),
+    ("time.sleep(1.0)", "sleeps"), ("from time import sleep; sleep(2)", "sleeps"),  # timed: data
     ("began = time.monotonic()", "measures"),  # timed: data
     ("process.communicate(timeout=20)", "limit"), ("process.wait(10)", "limit"), ("thread.join(5.0)", "limit"),
     ("finish(process, timeout_s=30.0)", "limit"), ("agent(step_timeout_s=1)", "limit"),

@@ -134,8 +134,8 @@ def test_a_failing_run_is_told_with_its_last_words(tmp_path):
     with pytest.raises(RuntimeError, match=r"(?s)failed \(3\).*last words"):
         bench_engine.run_process(["-c", "print('last words'); raise SystemExit(3)"], tmp_path / "log.txt", 60)
     with pytest.raises(RuntimeError, match="no end after"):
-        bench_engine.run_process(["-c", "import time; time.sleep(600)"], tmp_path / "log.txt",
-                                 0.5)  # timed: it never ends
+        forever = "import time; time.sleep(600)"  # timed: it never ends
+        bench_engine.run_process(["-c", forever], tmp_path / "log.txt", 0.5)  # timed: nor does this
 
 
 def test_ratios_pair_runs_of_the_same_repeat():

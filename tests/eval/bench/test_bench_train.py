@@ -14,9 +14,8 @@ from eval.bench.train import Cost, summary, table
 from eval.bench.train_split import Clock
 from rearrange.command_line.cli import main
 
-# The program sleeps until the test ends it.
 BURN = ("import subprocess, sys, time\n{}\nwhile time.process_time() < {}: pass\nprint('done', flush=True)\n"
-        "time.sleep(600)")
+        "time.sleep(600)")  # timed: the test ends it
 
 
 def test_processor_time_of_a_process_and_of_its_workers():
