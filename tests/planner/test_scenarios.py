@@ -252,5 +252,10 @@ def test_a_scenario_that_does_not_exist():
         load_scenario("tidy_hous")
 
 
+def test_a_scenario_mixes_no_generated_episodes_into_a_file():
+    with pytest.raises(UserError, match="sim.episodes_share=0.5 is for training skills; a scenario takes every episode"):
+        ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, episodes_share=0.5))
+
+
 def test_check_leaves_a_good_episode_alone(episodes, sim):
     check_episode(sim, good(episodes))
