@@ -6,6 +6,7 @@ seeded by its episode, and a batch has a row for every slot. So one episode does
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Observation = Mapping[str, np.ndarray]
 
 
-class Agent:
+class Agent(ABC):
     """Chooses the actions of one skill or scenario, for the slots that ask. Only `act` has to be written."""
 
     def begin(self, slot: int, seed: int) -> None:
@@ -34,6 +35,7 @@ class Agent:
     def forget(self, slot: int) -> None:
         """The skill begins again within the same episode: its memory is cleared, its random numbers go on."""
 
+    @abstractmethod
     def act(self, observations: Mapping[int, Observation], mean: Collection[int] = ()) -> dict[int, np.ndarray]:
         """Choose an action for every slot that has an observation.
 
@@ -44,7 +46,6 @@ class Agent:
         Returns:
             Slot -> action in [-1, 1], or one of a discrete space.
         """
-        raise NotImplementedError
 
     def end(self, slot: int) -> None:
         """Nothing runs in `slot` any more."""

@@ -65,8 +65,8 @@ class ScenarioEnv(HomeEnv):
             raise UserError("scenarios in scenes of a data set need sim.episodes=, an episode file of these scenes, as "
                             "HAB's set_table_10k_1k.json.gz.")
         if home.episodes_share < 1.0:
-            raise UserError(f"sim.episodes_share={home.episodes_share:g} is for training skills; a scenario takes every "
-                            "episode from sim.episodes=. Leave it out.")
+            raise UserError(f"sim.episodes_share={home.episodes_share:g} is for training skills; a scenario takes "
+                            "every episode from sim.episodes=. Leave it out.")
         super().__init__(home)
         self.config, self.max_steps = config, config.max_steps
         self._scales = dict(reward_scales)

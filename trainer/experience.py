@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -23,12 +24,12 @@ from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
 
 
-class Experience:
+class Experience(ABC):
     """Batches for the learner, one after another."""
 
+    @abstractmethod
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
         """The next batch. `policy`: the learner's newest, of `version` updates; the run ends in `steps_left` steps."""
-        raise NotImplementedError
 
     def prepare(self, everyone: Sequence[RankReport]) -> None:
         """All ranks have learned: plan where to end the next rollout early."""

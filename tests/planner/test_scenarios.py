@@ -253,7 +253,7 @@ def test_a_scenario_that_does_not_exist():
 
 
 def test_a_scenario_mixes_no_generated_episodes_into_a_file():
-    with pytest.raises(UserError, match="sim.episodes_share=0.5 is for training skills; a scenario takes every episode"):
+    with pytest.raises(UserError, match="sim.episodes_share=0.5 is for training skills; a scenario takes"):
         ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, episodes_share=0.5))
 
 
