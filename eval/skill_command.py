@@ -170,17 +170,16 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
         look = plain["agent"] == "remote" or ":" in plain["agent"]
         # others look at nothing
         seen = plain["remote"]["image_size"] if look else 128 if plain["agent"] == "map" else env["depth_size"]
-        if plain["agent"] == "remote":
-            return Choice(skill, plain["url"], ASKED), env | {"depth_size": seen}
-        return Choice(skill, plain["agent"], ASKED), env | {"depth_size": seen}
+        who = plain["url"] if plain["agent"] == "remote" else plain["agent"]
+        return Choice(skill, who, ASKED), env | {"depth_size": seen}
     choice = choose(plain["checkpoint"], skill, Path(plain["output"]), "checkpoint")
     try:
         meta = training_of(load_checkpoint(choice.checkpoint))
     except CheckpointError as error:
         raise UserError(str(error)) from error
     if meta.get(group_of(skill)) != skill:
-        other = next((f"write {group}={meta[group]}, or "
-                      "another" for group in ("skill", "nav") if group in meta), "give another")
+        group = next((group for group in ("skill", "nav") if group in meta), None)
+        other = f"write {group}={meta[group]}, or another" if group else "give another"
         raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: {other} checkpoint=.")
     trained = trained_settings(choice.checkpoint, meta, skill)
     return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}

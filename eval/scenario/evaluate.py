@@ -248,9 +248,11 @@ def _unfinished(record: Record, holding: bool) -> str:
     """Why a manipulation skill had not finished at its time limit."""
     if record.effects_hold:
         return "start zone not left" if record.in_start_zone else "hand not at rest"
-    return {"pick": "wrong object" if holding else "nothing picked", "place": "not released" if holding
-            else "released elsewhere"}.get(record.skill,
-                                           "not closed" if record.skill.startswith("close") else "not opened")
+    if record.skill == "pick":
+        return "wrong object" if holding else "nothing picked"
+    if record.skill == "place":
+        return "not released" if holding else "released elsewhere"
+    return "not closed" if record.skill.startswith("close") else "not opened"
 
 
 def make_agents(job: Job, executors: Sequence[Executor]) -> dict[str, Agent]:

@@ -67,9 +67,9 @@ class Guard:
         if host is None:
             return "a request without one valid header Host is refused"
         if not self._is_here(host, reached_at):
-            return (f"{printable(hosts[0], 80)} is refused: this viewer is "
-                    "at localhost" + ("" if self._host in ("localhost", "127.0.0.1") else f" and {self._host}")
-                    + "; if that is a name of this machine, add it with allowed_hosts=[name]")
+            also = "" if self._host in ("localhost", "127.0.0.1") else f" and {self._host}"
+            return (f"{printable(hosts[0], 80)} is refused: this viewer is at localhost{also}"
+                    "; if that is a name of this machine, add it with allowed_hosts=[name]")
         if origins and not (len(origins) == 1 and self._is_own(origins[0], host)):
             return (f"a page of {printable(origins[0], 80) or 'nowhere'} is refused: only the viewer's own page can "
                     "look and drive; if that is a name of this machine, add it with allowed_hosts=[name]")

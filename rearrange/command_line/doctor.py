@@ -207,8 +207,8 @@ def _own_packages() -> list[Finding]:
         elif others := _others_with(name):
             said = (f"{own_packages.ROOT / name} is also of the installed "
                     f"package{'s' * (len(others) > 1)} {', '.join(others)}")
-            found.append(Finding(False, name, said, f"pip uninstall {' '.join(others)}, and install rearrange "
-                                                    "again", True))
+            mend = f"pip uninstall {' '.join(others)}, and install rearrange again"
+            found.append(Finding(False, name, said, mend, True))
         elif name == "configs" and not (file := own_packages.ROOT / "configs" / "ppo" / "paper.yaml").is_file():
             found.append(Finding(False, name, f"there is no {file}", "install rearrange again", True))
     return found or [Finding(True, "own packages", f"all found in {own_packages.ROOT}", needed=True)]

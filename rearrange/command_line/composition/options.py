@@ -57,11 +57,11 @@ class TrainOptions(TrainConfig):
     """Train a skill, a navigation task, or one policy for a whole scenario, with reinforcement learning or from
     demonstrations."""
 
+    # the settings of TrainConfig in groups are policy=, ppo= and trainer=
     SHOWN = ("steps", "checkpoint", "transfer", "demos", "demos_episodes", "demos_steps", "seed", "split", "device",
              "deterministic", "torch_threads", "checkpoint_every_s", "keep_every", "stop_within_s", "log_every_s",
              "eval_every", "eval_episodes", "eval_split", "eval_film", "stop_at", "episode_window", "whole_task",
-             "name", "output", "resume",
-             "requeue")  # the settings of TrainConfig in groups are policy=, ppo= and trainer=
+             "name", "output", "resume", "requeue")
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
         None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
@@ -76,8 +76,8 @@ class TrainOptions(TrainConfig):
     demos_steps: int | None = setting(
         None, "so many of the steps are learned from demos=, and the rest in homes, with PPO; null = all", above=0,
         at_most=MAX_STEPS)
-    split: str = like(HomeSettings, "split", text="apartments to train in; layout families never overlap between "
-                                                  "splits")
+    split: str = like(
+        HomeSettings, "split", text="apartments to train in; layout families never overlap between splits")
     eval_split: str = like(HomeSettings, "split", "val", "apartments of these evaluations, which training does not see")
     eval_film: bool = like(
         TrainConfig, "eval_film", text="a short film of the first episode of each goes to TensorBoard and W&B")

@@ -173,9 +173,8 @@ def _check_agent(settings: Settings) -> None:
         raise UserError(f"agent={agent} is for skill= and nav=; of a scenario it can run single skills, as in "
                         f"skills.pick={word}.")
     if agent is not None and skill and not own and agent not in takes:
-        of = ("hab=, which is a whole "
-              "scenario" if agent in SCENARIO_AGENTS else "nav=" if agent in NAVIGATION_AGENTS else
-              "skill=navigate" if agent == "pointnav" else "skill=")
+        of = ("hab=, which is a whole scenario" if agent in SCENARIO_AGENTS else
+              "nav=" if agent in NAVIGATION_AGENTS else "skill=navigate" if agent == "pointnav" else "skill=")
         raise UserError(f"agent={agent} is for {of}; {kind}={skill} takes {', '.join(takes[:-1])} or {takes[-1]}.")
     if agent in NAVIGATION_AGENTS and settings.choices.get("hab"):
         raise UserError(f"agent={agent} is for nav=, a navigation task; hab= takes {', '.join(SCENARIO_AGENTS)}, "
@@ -185,8 +184,8 @@ def _check_agent(settings: Settings) -> None:
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
     if (agent in BASELINES or own or agent == "remote") and config.get("network") and skill:
         raise UserError(f"agent={agent} takes no network={config.network}: leave one of them out.")
-    if skill and checkpoint not in (None, "pretrained",
-                                    "newest") and not config.get("resume") and not os.path.exists(checkpoint):
+    named = checkpoint in (None, "pretrained", "newest")
+    if skill and not named and not config.get("resume") and not os.path.exists(checkpoint):
         near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
         hint = f" Did you mean checkpoint={near[0]}?" if near else ""
         raise UserError(f"no checkpoint at {checkpoint}: give a .pt file or the directory of a training run.{hint}")
