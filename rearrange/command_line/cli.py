@@ -93,11 +93,22 @@ def _status(words: list[str]) -> int:
         else:
             time.sleep(3.0)  # the launcher ends all ranks when one ends: let the first speak before
         return 2
+    except ImportError as error:
+        if not _is_torn_mujoco(error):
+            raise
+        print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt as stop:
         from trainer.faults import signals
 
         signals.came.clear()
         return _stopped(name, signals.name_of(stop))
+
+
+def _is_torn_mujoco(error: ImportError) -> bool:
+    """Whether MuJoCo 4 was installed over 3: pip removes the old package last, with files of the new one. MuJoCo's own
+    message says what is to be done."""
+    return "mujoco-core" in str(error)
 
 
 def _name(words: list[str]) -> str:

@@ -7,6 +7,7 @@ packages are missing, broken, or end their process. Exit status 0 when the defau
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -34,6 +35,8 @@ GET_EGL = "sudo apt install libegl1 libgl1-mesa-dri"
 DATA = {  # what a HAB episode needs -> its folder
     "ReplicaCAD": "replica_cad", "HAB episodes": "datasets/replica_cad/rearrange", "YCB objects": "objects/ycb",
     "Fetch": "robots/hab_fetch"}
+
+_ADVICE = re.compile(r"pip install [-\w .=]+")  # in what a package says that cannot be imported
 
 # What each probe runs; the last line that it prints is shown.
 _PROBES = {
@@ -186,8 +189,8 @@ def _package(need: Requirement, imported: Answer | None) -> Finding:
     if version is not None and not need.is_met_by(version):
         return Finding(False, need.package, f"{version}, but {need.versions} is needed", mend, True)
     if not imported.good:
-        said = f"{version or 'there'}, does not import: {imported.text}"
-        return Finding(False, need.package, said, f"{mend} --force-reinstall", True)
+        said, own_advice = f"{version or 'there'}, does not import: {imported.text}", _ADVICE.search(imported.text)
+        return Finding(False, need.package, said, own_advice[0] if own_advice else f"{mend} --force-reinstall", True)
     return Finding(True, need.package, version or "there", needed=True)
 
 

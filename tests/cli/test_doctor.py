@@ -46,6 +46,25 @@ def test_a_package_that_does_not_import_is_wrong(monkeypatch, capsys):
     assert out.strip().endswith("sim=mujoco cannot run: numba.")
 
 
+TORN_MUJOCO = """The 'mujoco' package is installed, but its core bindings ('mujoco-core') are missing or corrupted.
+Repair your environment with:\n  pip install --force-reinstall --no-deps mujoco mujoco-core mujoco-studio"""
+
+
+def test_mujoco_4_over_3_is_mended_as_mujoco_says(monkeypatch, capsys):
+    answered(monkeypatch, {"mujoco": doctor.Answer(False, " ".join(f"ImportError: {TORN_MUJOCO}".split()))})
+    assert main(["doctor"]) == 1
+    said = lines(capsys.readouterr().out)["mujoco"]
+    assert said.endswith("mend: pip install --force-reinstall --no-deps mujoco mujoco-core mujoco-studio")
+
+
+def test_mujoco_4_over_3_is_one_sentence(tmp_path):
+    (tmp_path / "mujoco.py").write_text(f'raise ImportError("""{TORN_MUJOCO}""")')
+    done = subprocess.run([sys.executable, "-m", "rearrange", "eval", "skill=pick", "episodes=1", "output=out"],
+                          cwd=tmp_path, env=os.environ | {"PYTHONPATH": f"{tmp_path}:{HOME}"}, capture_output=True,
+                          text=True)
+    assert (done.returncode, done.stderr) == (1, f"rearrange eval: {' '.join(TORN_MUJOCO.split())}\n")
+
+
 def test_what_habitat_lacks_is_not_wrong_for_the_default_simulator(monkeypatch, capsys):
     answered(monkeypatch, {"egl": doctor.Answer(False, "OSError: libEGL.so.1")})
     there, without = doctor._is_there, ("habitat_sim", "habitat")
