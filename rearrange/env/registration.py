@@ -21,9 +21,10 @@ from rearrange.home.settings.presets import NAVIGATION
 if TYPE_CHECKING:
     from planner.scenario_env import ScenarioEnv
     from rearrange.env.skill_env import RearrangeEnv
+    from rearrange.env.vector_env import VectorOfHomes
     from rearrange.navigation.env import NavigationEnv
 
-__all__ = ["environment_id", "make_navigation", "make_scenario", "make_skill", "register_envs"]
+__all__ = ["environment_id", "make_navigation", "make_scenario", "make_skill", "make_vector", "register_envs"]
 
 
 def environment_id(name: str) -> str:
@@ -41,7 +42,7 @@ def register_envs() -> None:
         for name in names:
             if environment_id(name) not in registry:
                 register(id=environment_id(name), entry_point=f"rearrange.env.registration:{make}",
-                         kwargs={"name_of_id": name})
+                         vector_entry_point="rearrange.env.registration:make_vector", kwargs={"name_of_id": name})
 
 
 def _skill_names() -> list[str]:
@@ -63,6 +64,15 @@ def make_skill(name_of_id: str, **settings: Any) -> RearrangeEnv:
 def make_navigation(name_of_id: str, **settings: Any) -> NavigationEnv:
     """The environment of a navigation task; settings as in `rearrange.navigation.make_env`."""
     return import_module("rearrange.navigation").make_env(name_of_id, **settings)
+
+
+def make_vector(name_of_id: str, num_envs: int = 1, autoreset_mode: str = "NextStep", **settings: Any) -> VectorOfHomes:
+    """Several environments of a skill, scenario or navigation task in one vector, each with these settings."""
+    from rearrange.env.vector_env import VectorOfHomes
+
+    make = make_scenario if name_of_id in presets.names("hab") else (
+        make_navigation if name_of_id in NAVIGATION else make_skill)
+    return VectorOfHomes(lambda: make(name_of_id, **settings), num_envs, autoreset_mode)
 
 
 def make_scenario(name_of_id: str, **settings: Any) -> ScenarioEnv:
