@@ -67,7 +67,8 @@ def _recording(place: Path, disk: Path, rng: random.Random, reference: tuple) ->
         done = finish(process)
         free(disk)
         until(lambda: not session_members(process.pid), "its processes to end")
-        assert "Traceback" not in done.stderr, (kind, done.stderr[-3000:])
+        if kind != "kill -9":  # which leaves behind the child that glfw asks for its version when it is imported
+            assert "Traceback" not in done.stderr, (kind, done.stderr[-3000:])
         if kind == "full disk" and done.returncode == 0:
             kind = ""
         if not folder.exists() or not any(folder.iterdir()):
