@@ -18,7 +18,7 @@ from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments
 from skills.picture_marks import handle_ball, held_name, rest_ball
 from skills.settings import SLOW_BASE, SkillConfig, action_parts, initial_mean, initial_std, observation_keys
-from skills.skill import Skill, can_start, contact_terms, distance_to_rest, stands_free
+from skills.skill import Skill, can_start, contact_terms, distance_to_rest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -257,7 +257,7 @@ _DRIVEN_M = (0.1, 0.2, 0.3, 0.4)  # straight behind the start pose, where the ro
 
 def _driven_there(sim: Simulator, x: float, y: float, yaw: float) -> bool:
     """The way straight from behind is free; leaves the robot at the pose."""
-    free = all(stands_free(sim, x - back * math.cos(yaw), y - back * math.sin(yaw), yaw) for back in _DRIVEN_M)
+    free = all(sim.stands_free(x - back * math.cos(yaw), y - back * math.sin(yaw), yaw) for back in _DRIVEN_M)
     sim.place_robot(x, y, yaw)
     return free
 

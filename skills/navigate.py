@@ -39,7 +39,7 @@ from skills.open_cabinet import OpenCabinetConfig
 from skills.open_fridge import OpenFridgeConfig
 from skills.picture_marks import goal_ball, held_name, object_box, object_ghost, place_name, spoken_name
 from skills.settings import SkillConfig, action_parts, initial_mean, initial_std, observation_keys
-from skills.skill import Skill, contact_terms, draw_target, receptacle_of, stands_free, start_near, starts_around
+from skills.skill import Skill, contact_terms, draw_target, receptacle_of, start_near, starts_around
 
 if TYPE_CHECKING:
     import numpy as np
@@ -204,7 +204,7 @@ class Navigate(Skill):
             path_m = self.field.at(x, y)
             if detour and tried < _DETOUR_TRIES and path_m < _DETOUR * self._straight_m(x, y) + _DETOUR_M:
                 continue
-            if math.isfinite(path_m) and path_m <= farthest and stands_free(sim, x, y, yaw, self.arguments.placed):
+            if math.isfinite(path_m) and path_m <= farthest and sim.stands_free(x, y, yaw, self.arguments.placed):
                 return
         raise NoStartPose(f"found no place for the robot in scene {sim.episode.scene}")
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NEXT_SKILLS", "Skill", "can_start", "contact_terms", "distance_to_rest", "draw_target", "receptacle_of",
-    "stands_free", "start_near", "starts_around", "world_receptacle",
+    "start_near", "starts_around", "world_receptacle",
 ]
 
 # What Navigate can lead to; `_inside`: in an opened drawer or fridge.
@@ -367,14 +367,4 @@ def can_start(sim: Simulator, x: float, y: float, yaw: float, edge: tuple[float,
     size_x, size_y = sim.home.layout.size_m
     if not (_BASE_RADIUS_M < x < size_x - _BASE_RADIUS_M and _BASE_RADIUS_M < y < size_y - _BASE_RADIUS_M):
         return False
-    return stands_free(sim, x, y, yaw, held) and not sim.blocked((x, y, _EYE_HEIGHT_M), (*edge, _EYE_HEIGHT_M))
-
-
-def stands_free(sim: Simulator, x: float, y: float, yaw: float, held: int | None = None) -> bool:
-    """Put the robot at a base pose, its arm in the start posture, with the object `held` in its hand if there is one;
-    True when neither touches anything.
-    """
-    sim.place_robot(x, y, yaw)
-    if held is not None:
-        sim.put_in_hand(held)
-    return not sim.robot_collides()
+    return sim.stands_free(x, y, yaw, held) and not sim.blocked((x, y, _EYE_HEIGHT_M), (*edge, _EYE_HEIGHT_M))

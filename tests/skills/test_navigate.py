@@ -17,7 +17,7 @@ from skills.experts import ADVISERS
 from skills.experts.motion import drive
 from skills.experts.trajectory import back_from
 from skills.navigate import NavigateConfig
-from skills.skill import NEXT_SKILLS, stands_free, start_near
+from skills.skill import NEXT_SKILLS, start_near
 from tests.skills import begun
 
 STOP, ON = np.array([0.0, 0.0, 1.0], np.float32), np.array([1.0, 0.0, -1.0], np.float32)
@@ -92,7 +92,7 @@ def test_the_goal_is_where_the_next_skill_would_start(next_skill):
         sx, sy = from_frame(middle, 0.0, front_frame(sim, skill.target_handle))
         facing = math.atan2(handle[1] - y, handle[0] - x)
         assert math.hypot(sx - x, sy - y) < 0.85  # it moves back where the door stands in the way
-        assert stands_free(sim, sx, sy, yaw) is False or math.hypot(sx - x, sy - y) < 0.15
+        assert sim.stands_free(sx, sy, yaw) is False or math.hypot(sx - x, sy - y) < 0.15
         sim.place_robot(x, y, yaw)
     assert skill.distance_m(sim) < 0.2 and skill.angle_rad(sim) < 1e-6
     assert abs(wrap_angle(facing - yaw)) < 0.35
@@ -171,7 +171,7 @@ def test_with_any_start_every_place_counts_from_which_the_object_or_handle_is_in
         if skill.target_handle is not None:
             faced.append(sim.handle_position(skill.target_handle))
         for x, y, yaw in skill.goal_poses:
-            assert stands_free(sim, x, y, yaw, held) and skill.distance_m(sim) < 1e-9
+            assert sim.stands_free(x, y, yaw, held) and skill.distance_m(sim) < 1e-9
             off = [abs(wrap_angle(math.atan2(py - y, px - x) - yaw)) for px, py, _ in faced]
             assert skill.angle_rad(sim) == pytest.approx(min(off), abs=1e-9) and min(off) < 0.01
             for px, py, _ in faced:  # the object is as good as the handle
@@ -335,7 +335,7 @@ def test_the_edge_of_a_thin_foot_stops_the_base_and_does_not_hold_it():
             continue
         (x, y), yaw = feet[rng.integers(len(feet))].rectangle[:2], rng.uniform(-math.pi, math.pi)
         start = x - 0.9 * math.cos(yaw), y - 0.9 * math.sin(yaw)
-        if not env.skill.grid.is_reachable(*start) or not stands_free(sim, *start, yaw):
+        if not env.skill.grid.is_reachable(*start) or not sim.stands_free(*start, yaw):
             continue
         for _ in range(60):
             sim.step(base=[1.0, rng.uniform(-0.5, 0.5)])

@@ -17,7 +17,6 @@ from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.episodes.generator import REACH_M, REACH_UNDER_M, _Surface, _surfaces
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import PlanePose, from_frame, rotate, to_frame
-from rearrange.home.robot.fetch import ARM_START_RAD
 
 if TYPE_CHECKING:
     from rearrange.home.simulation.simulator_interface import Simulator
@@ -159,10 +158,7 @@ def _first_free(sim: Simulator, episode: Episode, openings: dict[str, float],
     for (x, y, yaw), (to_x, to_y) in poses:
         if not all(0.3 < value < limit - 0.3 for value, limit in zip((x, y), size)):
             continue
-        sim.place_robot(x, y, yaw, ARM_START_RAD)
-        if held is not None:
-            sim.put_in_hand(held)
-        if not sim.robot_collides() and not sim.blocked((x, y, _EYE_HEIGHT_M), (to_x, to_y, _EYE_HEIGHT_M)):
+        if sim.stands_free(x, y, yaw, held) and not sim.blocked((x, y, _EYE_HEIGHT_M), (to_x, to_y, _EYE_HEIGHT_M)):
             drivable = math.dist(grid.nearest(x, y), (x, y)) <= _MAX_SNAP_M
             return (x, y, yaw) if drivable and math.dist((x, y), (to_x, to_y)) <= within_m else None
     return None
@@ -202,10 +198,7 @@ def _free(sim: Simulator, episode: Episode, x: float, y: float, yaw: float) -> b
 
 def _stands(sim: Simulator, grid: FloorGrid, x: float, y: float, yaw: float) -> bool:
     """The robot can drive to this pose and touches nothing there, its arm in its start posture."""
-    if not grid.is_reachable(x, y):
-        return False
-    sim.place_robot(x, y, yaw, ARM_START_RAD)
-    return not sim.robot_collides()
+    return grid.is_reachable(x, y) and sim.stands_free(x, y, yaw)
 
 
 def _openings(episode: Episode) -> tuple[tuple[str, float], ...]:

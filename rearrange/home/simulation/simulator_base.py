@@ -58,6 +58,21 @@ class RobotInHome(ABC):
     @abstractmethod
     def object_position(self, i: int) -> list[float]: ...
 
+    @abstractmethod
+    def place_robot(self, x: float, y: float, yaw: float) -> None: ...
+
+    @abstractmethod
+    def put_in_hand(self, i: int) -> None: ...
+
+    @abstractmethod
+    def robot_collides(self) -> bool: ...
+
+    def stands_free(self, x: float, y: float, yaw: float, held: int | None = None) -> bool:
+        self.place_robot(x, y, yaw)
+        if held is not None:
+            self.put_in_hand(held)
+        return not self.robot_collides()
+
     @property
     def settle_distance_m(self) -> float:
         held = self.episode.handoff.held if self.episode.handoff else None  # it may wait in a drawer that stands open

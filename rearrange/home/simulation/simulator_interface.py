@@ -121,6 +121,11 @@ class Simulator(Protocol):
     def robot_collides(self) -> bool:
         """True when any part of the robot, or what it holds, is in contact with something else."""
 
+    def stands_free(self, x: float, y: float, yaw: float, held: int | None = None) -> bool:
+        """Put the robot at a base pose with its arm in the start posture, and the object `held` into its hand; True
+        when neither touches anything. Where it is False, only poses and contacts are up to date.
+        """
+
     def blocked(self, start: Point, end: Point) -> bool:
         """True when walls, furniture, doors or drawers cross the straight line between two points (world frame)."""
 

@@ -98,6 +98,19 @@ def robot_touches(geom, distance, role, owner, held, tolerance):
     return False
 
 
+@njit((_PAIRS, int32[::1], int32[::1]), cache=True, nogil=True)
+def touches_sleeping(geom, tree, asleep):
+    """True when anything that sleeps is touched. geom: (n, 2); tree: (ngeom,) kinematic tree of a geom, negative for
+    none; asleep: (ntree,) of MuJoCo's data.
+    """
+    for i in range(geom.shape[0]):
+        for k in range(2):
+            g = geom[i, k]
+            if g >= 0 and tree[g] >= 0 and asleep[tree[g]] >= 0:
+                return True
+    return False
+
+
 @njit((float64[::1], float64), cache=True, nogil=True)
 def slower_than(velocity, limit):
     """True when every generalised velocity (m/s or rad/s) is below `limit`; False also for one that is not a number."""

@@ -11,16 +11,22 @@ REARRANGE_PLAIN_MUJOCO=1 leaves MuJoCo as it is.
 from __future__ import annotations
 
 import copy
+import math
 import os
+from collections.abc import Sequence
 
 import mujoco
+import numpy as np
 
 from rearrange.home.numba_cache import cfunc, float64
 from rearrange.home.pictures.raster import Poses
 from rearrange.home.simulation.mujoco.collision_filter import Everything, NearOnly
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
+from rearrange.home.simulation.mujoco.contacts import touches_sleeping
 from rearrange.home.simulation.mujoco.suction import Suction
 
+_SOLID_GROUPS = np.array([1, 1, 0, 0, 0, 0], np.uint8)  # of geoms: building and furniture, drawers and doors
+_SHORTEST_M = 1e-9  # of a line: MuJoCo stops at a shorter one
 PLAIN = "REARRANGE_PLAIN_MUJOCO"
 
 
@@ -58,12 +64,33 @@ class HomeCopy:
         self.arm_qpos, self.arm_ctrl = data.qpos[home.arm_qpos], data.ctrl[home.arm_ctrl]
         self.qvel, self.xpos, self.poses = data.qvel, data.xpos, Poses.of(data)
         self.arm_qvel = data.qvel[home.arm_dofs]
+        first, *_, last = model.dof_jntid[home.arm_dofs]
+        self.arm_anchors = data.xanchor[first:last + 1]
+        self._tree_of_geom, self._hit = model.body_treeid[model.geom_bodyid], np.zeros(1, np.int32)
         site = model.site("end_effector").id
         self.ee_xpos, self.ee_xmat = data.site_xpos[site], data.site_xmat[site]
         self.handle_xpos = {name: data.site_xpos[model.site(f"{name}_handle").id] for name in home.handles}
         self.handle_qpos = {name: int(model.joint(name).qposadr[0]) for name in home.handles}
         self.handle_dof = {name: int(model.joint(name).dofadr[0]) for name in home.handles}
         self.collision_test = Everything() if is_plain else NearOnly(home.nearness, model, data)
+
+    def find_contacts(self) -> None:
+        """Compute positions and contacts, as mj_forward does first; what is touched wakes, as there."""
+        mujoco.mj_kinematics(self.model, self.data)
+        self.collision_test.narrow(0.0)
+        try:
+            mujoco.mj_collision(self.model, self.data)
+        finally:
+            self.collision_test.widen()
+        if self.data.ncon and touches_sleeping(self.data.contact.geom, self._tree_of_geom, self.data.tree_asleep):
+            mujoco.mj_forward(self.model, self.data)
+
+    def is_between(self, start: Sequence[float], end: Sequence[float]) -> bool:
+        """Whether building, furniture, drawers or doors cross the straight line between two points."""
+        way = [b - a for a, b in zip(start, end)]
+        if math.hypot(*way) < _SHORTEST_M:
+            return False
+        return 0.0 <= mujoco.mj_ray(self.model, self.data, start, way, _SOLID_GROUPS, 1, -1, self._hit) < 1.0
 
 
 def take(home: CompiledHome) -> HomeCopy:

@@ -84,40 +84,62 @@ class MujocoSimulator(RobotInHome):
         return scene_layout(episode.scene)
 
     def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        data, home = self.data, self.home
-        data.qpos[home.base_qpos] = (x, y, yaw)
-        data.qpos[home.arm_qpos] = arm_rad
+        self._put_robot(x, y, yaw, arm_rad)
+        mujoco.mj_forward(self.model, self.data)
+        self._stand()
+
+    def _put_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...]) -> None:
+        """Its joints and motors; what follows from them is not computed."""
+        data, copy = self.data, self._copy
+        copy.base_qpos[:] = x, y, yaw
+        copy.arm_qpos[:] = copy.arm_ctrl[:] = self._target_rad = np.array(arm_rad)
         data.qvel[:] = 0.0
-        data.ctrl[home.arm_ctrl] = arm_rad
-        data.ctrl[home.base_ctrl] = 0.0
-        mujoco.mj_forward(self.model, data)
-        self._target_rad = np.array(arm_rad)
+        copy.base_ctrl[:] = 0.0
+
+    def _stand(self) -> None:
+        """The robot is where its joints say."""
         self._read_pose()
         self._forget_forces()
 
-    def robot_collides(self) -> bool:
-        contact, home = self.data.contact, self.home
-        return robot_touches(contact.geom, contact.dist, home.geom_role, home.object_of_geom, self._held_slot,
-                             _TOUCH_TOLERANCE_M) or self._arm_in_something()
+    def stands_free(self, x: float, y: float, yaw: float, held: int | None = None) -> bool:
+        """All but positions and contacts is computed where the place is free. Most are not: gain of a reset 1.27 times
+        for Pick, 1.66 for Place (processor time of 80 resets with and without in turn, five times; the median).
+        """
+        self._put_robot(x, y, yaw, ARM_START_RAD)
+        self._copy.find_contacts()
+        self._stand()
+        if held is not None:
+            self._set_object(held, self._hanging(held))
+            self._copy.find_contacts()
+        free = not self._collides(self.held if held is None else held)
+        if free:
+            mujoco.mj_forward(self.model, self.data)
+        if held is not None:
+            self._hold_now(held)
+        return free
 
-    def _arm_in_something(self) -> bool:
+    def robot_collides(self) -> bool:
+        return self._collides(self.held)
+
+    def _collides(self, held: int | None) -> bool:
+        """Whether the robot with an object in its hand touches anything else."""
+        contact, home, slot = self.data.contact, self.home, NO_OWNER if held is None else self._slots[held]
+        return robot_touches(contact.geom, contact.dist, home.geom_role, home.object_of_geom, slot,
+                             _TOUCH_TOLERANCE_M) or self._arm_in_something(held)
+
+    def _arm_in_something(self, held: int | None) -> bool:
         """Whether walls, furniture, doors or drawers cross the line from the base along the arm to what it holds.
 
         MuJoCo sees no contact of a capsule with its axis in a thin box.
         """
-        joints = self.data.xanchor[self.model.dof_jntid[self.home.arm_dofs]]
+        joints = self._copy.arm_anchors.tolist()
         line = [(*self.base_pose[:2], joints[0][2]), *joints, self.ee_position]
-        if self.held is not None:
-            line.append(self.object_position(self.held))
+        if held is not None:
+            line.append(self.object_position(held))
         return any(self.blocked(start, end) for start, end in pairwise(line))
 
     def blocked(self, start: tuple[float, float, float], end: tuple[float, float, float]) -> bool:
-        direction = np.subtract(end, start)
-        length = float(np.linalg.norm(direction))
-        groups = np.array([1, 1, 0, 0, 0, 0], np.uint8)
-        geom = np.zeros(1, np.int32)
-        hit = mujoco.mj_ray(self.model, self.data, np.array(start), direction / length, groups, 1, -1, geom)
-        return 0.0 <= hit < length
+        return self._copy.is_between(start, end)
 
     # ------------------------------------------------------------------ one step
 
@@ -236,6 +258,7 @@ class MujocoSimulator(RobotInHome):
 
     def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
         self._set_object(i, pose or self._hanging(i))
+        mujoco.mj_forward(self.model, self.data)
         self._hold_now(i)
 
     def _hanging(self, i: int) -> Pose:
@@ -244,7 +267,6 @@ class MujocoSimulator(RobotInHome):
 
     def _hold_now(self, i: int) -> None:
         """Hold object i where it has been put."""
-        mujoco.mj_forward(self.model, self.data)
         self.suction.hold_object(self._slots[i])
         self._read_hold()
 
