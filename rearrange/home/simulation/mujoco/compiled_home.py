@@ -17,7 +17,7 @@ from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import STANDARD_SET
 from rearrange.home.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.home.simulation.mujoco.build_model import compile_home
-from rearrange.home.simulation.mujoco.collision_filter import Nearness, measure
+from rearrange.home.simulation.mujoco.collision_filter import Everything, Nearness, measure
 from rearrange.home.simulation.mujoco.contacts import ARM, BASE, NO_OWNER, SCENE
 from rearrange.home.simulation.simulator_interface import FIRST_JOINT, NOTHING
 
@@ -137,18 +137,27 @@ def _moving(model: mujoco.MjModel, handles: tuple[str, ...]) -> np.ndarray:
     return moving
 
 
-def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], most_substeps: int) -> None:
+def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], most_substeps: int,
+                collision_test: Everything = Everything()) -> None:
     """Step until these free objects sleep.
 
     Most rest from the start. Those are told from the others by how they move in the first substeps, instead of the ten
-    that MuJoCo waits.
+    that MuJoCo waits. `collision_test`: of this model; what it leaves out makes this 1.17 times as fast (processor
+    time of 200 resets of Pick with and without in turn).
     """
-    mujoco.mj_step(model, data)  # wakes what has been put somewhere
-    data.tree_asleep[trees] = _ALMOST_ASLEEP
-    for _ in range(0, most_substeps, _SETTLE_CHUNK):
-        mujoco.mj_step(model, data, nstep=_SETTLE_CHUNK)
-        if (data.tree_asleep[trees] >= 0).all():
-            return
+    mujoco.mj_kinematics(model, data)  # wakes what has been put somewhere
+    try:
+        collision_test.narrow(model.opt.timestep)
+        mujoco.mj_step(model, data)
+        data.tree_asleep[trees] = _ALMOST_ASLEEP
+        for _ in range(0, most_substeps, _SETTLE_CHUNK):
+            collision_test.widen()
+            collision_test.narrow(_SETTLE_CHUNK * model.opt.timestep)
+            mujoco.mj_step(model, data, nstep=_SETTLE_CHUNK)
+            if (data.tree_asleep[trees] >= 0).all():
+                return
+    finally:
+        collision_test.widen()
 
 
 def _park(model: mujoco.MjModel, trees: list[int]) -> mujoco.MjData:

@@ -72,7 +72,7 @@ class MujocoSimulator(RobotInHome):
             self._set_object(i, (*pose[:2], pose[2] - _REST_DEPTH_M, *pose[3:]))
         try:
             put_to_rest(self.model, self.data, self.model.body_treeid[self._bodies].tolist(),
-                        _SUBSTEPS * self.config.settle_steps)
+                        _SUBSTEPS * self.config.settle_steps, self._copy.collision_test)
         except mujoco.FatalError:
             raise UserError(f"episode {episode.id!r} cannot be simulated: its {len(episode.objects)} objects touch in "
                             "more places than MuJoCo has memory for. Put fewer of them into one another.") from None
