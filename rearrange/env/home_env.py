@@ -21,7 +21,7 @@ from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.errors import UserError
 from rearrange.home.mapping.floor_map import FloorMap
 from rearrange.home.pictures.depth_noise import noisy_depth, punch_holes
-from rearrange.home.pictures.looks import PLAIN, LookRngs, draw_looks
+from rearrange.home.pictures.looks import PLAIN, LookSeeds, draw_looks
 from rearrange.home.pictures.spectator_camera import SpectatorCamera
 from rearrange.home.robot.cameras import RANGE_M
 from rearrange.home.settings.environment import HomeSettings
@@ -60,6 +60,8 @@ class HomeScene:
         self.instruction = ""
         self.images: dict[str, np.ndarray] = {}
         self._looks, self._look_rng = PLAIN, np.random.default_rng(0)
+        self._draws_looks = bool(settings.random_colors or settings.random_light or settings.random_camera_m
+                                 or settings.random_camera_deg)
         self._noisy = bool(settings.random_depth_noise or settings.random_depth_holes)
         self.picture_size = PICTURE_SIZE
         self._spectator: SpectatorCamera | None = None
@@ -83,12 +85,14 @@ class HomeScene:
 
     # ------------------------------------------------------------------ time
 
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        """The robot stands where an episode begins. rng: of how it looks, where that is drawn at random."""
+    def begin_episode(self, look_seed: list[int]) -> None:
+        """The robot stands where an episode begins. look_seed: of how it looks, where that is drawn at random."""
         self._spectator, self.known, of = None, self.sim, self.settings
-        if of.random_colors or of.random_light or of.random_camera_m or of.random_camera_deg:
-            self._looks = draw_looks(rng, of.random_colors, of.random_light, of.random_camera_m, of.random_camera_deg)
-        self._look_rng = rng
+        if self._draws_looks or self._noisy:
+            self._look_rng = np.random.default_rng(look_seed)
+        if self._draws_looks:
+            self._looks = draw_looks(
+                self._look_rng, of.random_colors, of.random_light, of.random_camera_m, of.random_camera_deg)
         self.start_here()
 
     def start_here(self) -> None:
@@ -209,7 +213,7 @@ class HomeEnv(gymnasium.Env):
         self.scene = HomeScene(home)
         self.sim = self.scene.sim
         self.episode: Episode | None = None
-        self._looks = LookRngs()
+        self._look_seeds = LookSeeds()
 
     @property
     def listed(self) -> int:
@@ -242,4 +246,4 @@ class HomeEnv(gymnasium.Env):
         """The robot stands where the episode begins, whose task these wordings say. fixed: the episode was asked for,
         without a seed."""
         self.instruction = self.scene.instruction = wording(wordings, self.episode.id)
-        self.scene.begin_episode(self._looks.next(self.episode.id, self.np_random_seed, seed is not None, fixed))
+        self.scene.begin_episode(self._look_seeds.next(self.episode.id, self.np_random_seed, seed is not None, fixed))

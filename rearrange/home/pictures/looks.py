@@ -69,8 +69,8 @@ def draw_looks(rng: np.random.Generator, colors: float = 0.0, light: float = 0.0
     return Looks(colors, seed, made, moves if camera_m or camera_deg else {})
 
 
-class LookRngs:
-    """Generators of looks and depth noise in the episodes of one environment, the same for the same seed.
+class LookSeeds:
+    """Seeds of looks and depth noise in the episodes of one environment, the same for the same seed of it.
 
     An episode that is asked for by its number alone is always the same.
     """
@@ -78,8 +78,8 @@ class LookRngs:
     def __init__(self) -> None:
         self._episodes = 0  # since the last seed
 
-    def next(self, episode_id: str, environment_seed: int, seeded: bool, fixed: bool) -> np.random.Generator:
-        """The generator of an episode that begins.
+    def next(self, episode_id: str, environment_seed: int, seeded: bool, fixed: bool) -> list[int]:
+        """The seed of an episode that begins.
 
         Args:
             seeded: The environment has just been given its seed.
@@ -87,7 +87,7 @@ class LookRngs:
         """
         self._episodes = 1 if seeded else self._episodes + 1
         own = zlib.crc32(episode_id.encode())
-        return np.random.default_rng([own] if fixed else [own, abs(environment_seed), self._episodes])
+        return [own] if fixed else [own, abs(environment_seed), self._episodes]
 
 
 def linear_colors(rgb: np.ndarray, things: np.ndarray, looks: Looks) -> np.ndarray:
