@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
 
 from rearrange.home.apartments import segmentation
-from rearrange.home.apartments.kept_layouts import scene_layout
+from rearrange.home.apartments.kept_layouts import layout_sources, scene_layout
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import STANDARD_SET
+from rearrange.home.kept_files import KeptFiles
 from rearrange.home.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
 from rearrange.home.simulation.mujoco.build_model import compile_home
 from rearrange.home.simulation.mujoco.collision_filter import Everything, Nearness, measure
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from rearrange.home.pictures.meshes import MeshTable
 
 CACHED_HOMES = 128
+
+KEPT = KeptFiles("homes", lambda: [*layout_sources(), *Path(__file__).resolve().parent.glob("*.py")],
+                 mujoco.__version__)
+"""Models of homes with the standard set of objects, and what is measured of them: three fifths of a first visit."""
 
 _SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
 _ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
@@ -69,17 +75,23 @@ class CompiledHome:
 def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHome:
     """Compile the home of a scene such as "train/17" with these objects in its slots; the last ones are kept."""
     layout = scene_layout(scene)
-    model = compile_home(layout, objects)
+    made = partial(_compile, layout, objects)
+    model, nearness = KEPT.get(scene.replace("/", "-"), made) if objects == STANDARD_SET else made()
     joint_names = [model.joint(i).name for i in range(model.njnt)]
     handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
     handle_geoms = tuple((model.geom(f"{name}_handle").id,) for name in handles)
     trees = [int(model.body_treeid[model.body(name).id]) for name in handles]
     return CompiledHome(layout=layout, silent_while_held=handle_geoms,
-                        **addresses(model, objects, handles, handle_geoms, trees))
+                        **addresses(model, objects, handles, handle_geoms, trees, nearness))
+
+
+def _compile(layout: Layout, objects: tuple[str, ...]) -> tuple[mujoco.MjModel, Nearness]:
+    model = compile_home(layout, objects)
+    return model, measure(model)
 
 
 def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[str, ...],
-              handle_geoms: tuple[tuple[int, ...], ...], trees: list[int]) -> dict[str, Any]:
+              handle_geoms: tuple[tuple[int, ...], ...], trees: list[int], nearness: Nearness) -> dict[str, Any]:
     """Fields of `CompiledHome` that follow from its model.
 
     Args:
@@ -88,6 +100,7 @@ def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[st
         handles: Joints of drawers and doors.
         handle_geoms: Of each handle, what the cup touches when it touches it.
         trees: Kinematic trees of everything that can be opened.
+        nearness: Of the model.
     """
     role, object_of = _label_geoms(model)
     handle_of = np.full(model.ngeom, NO_OWNER, np.int32)
@@ -101,7 +114,7 @@ def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[st
         base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINT_NAMES]),
         arm_ctrl=_contiguous([model.actuator(name).id for name in JOINT_NAMES]),
         handles=handles, geom_role=role, object_of_geom=object_of, handle_of_geom=handle_of,
-        moving_of_geom=_moving(model, handles), nearness=measure(model))
+        moving_of_geom=_moving(model, handles), nearness=nearness)
 
 
 def _joint_slice(addresses: np.ndarray, model: mujoco.MjModel, names: tuple[str, ...]) -> slice:
