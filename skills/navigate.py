@@ -193,13 +193,10 @@ class Navigate(Skill):
 
     def _start_anywhere(self, sim: Simulator, rng: np.random.Generator) -> None:
         """Put the robot somewhere on the floor from which it can drive to the goal pose. Raises NoStartPose."""
-        from rearrange.home.apartments.floor_grid import CELL_M
-
-        points = self.grid.points_m
         farthest = math.inf if self.config.max_path_m is None else self.config.max_path_m
         detour = self.config.detour_probability > 0.0 and rng.random() < self.config.detour_probability
         for tried in range(_START_TRIES):
-            x, y = points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M
+            x, y = self.grid.draw_point(rng)
             yaw = rng.uniform(-math.pi, math.pi)
             path_m = self.field.at(x, y)
             if detour and tried < _DETOUR_TRIES and path_m < _DETOUR * self._straight_m(x, y) + _DETOUR_M:

@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from rearrange.home.apartments.floor_grid import CELL_M, STEP_I, STEP_J, is_open
+from rearrange.home.apartments.floor_grid import CELL_M
+from rearrange.home.apartments.shortest_ways import STEP_I, STEP_J, is_open
 from rearrange.home.numba_cache import njit
 
 STEP_CELLS = np.hypot(STEP_I, STEP_J).astype(np.float32)

@@ -1,14 +1,12 @@
 """Where a robot can stand in a home, and how far it has to drive: a 5 cm grid of the floor and geodesic distances.
 
 The robot is a disc. A cell is free when a robot centred on it touches nothing lower than its head. The free cells that
-are connected form the reachable floor. Distances come from a Dijkstra search over 16 neighbours (steps of one cell,
-diagonals, knight's moves). It overestimates straight lines by at most 2.7 % and on average by 1 %. It is compiled here:
-SciPy and scikit-image would add 150 MB for a label, a dilation and a search that first wants a sparse matrix.
+are connected form the reachable floor. Distances come from `shortest_ways`. It is compiled here: SciPy and scikit-image
+would add 150 MB for a label, a dilation and a search that first wants a sparse matrix.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +15,13 @@ from functools import cached_property
 import numpy as np
 
 from rearrange.home.apartments.parts import Body, Part
+from rearrange.home.apartments.shortest_ways import shortest_distances
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 
 CELL_M = 0.05
 HEAD_HEIGHT_M = 1.4
 """What hangs higher than this does not block a robot."""
-STEP_I = np.array([1, -1, 0, 0, 1, 1, -1, -1, 2, 2, -2, -2, 1, 1, -1, -1])
-STEP_J = np.array([0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 2, -2, 2, -2])
-"""The 16 steps from a cell: four along the axes, four diagonals, eight knight's moves."""
-
-
 @dataclass(frozen=True)
 class DistanceField:
     """Length of the shortest drive (metres) from every free cell to the nearest goal; inf where there is no way."""
@@ -62,6 +56,17 @@ class FloorGrid:
         """Centres of all reachable cells, shape (n, 2)."""
         return (np.argwhere(self.reachable) + 0.5) * CELL_M
 
+    @cached_property
+    def _cells(self) -> np.ndarray:
+        """All reachable cells, numbered row by row."""
+        return np.flatnonzero(self.reachable)
+
+    def draw_point(self, rng: np.random.Generator) -> tuple[float, float]:
+        """A point anywhere on the reachable floor."""
+        i, j = divmod(int(self._cells[rng.integers(len(self._cells))]), self.blocked.shape[1])
+        dx, dy = rng.uniform(-0.5, 0.5, 2).tolist()
+        return (i + 0.5) * CELL_M + dx * CELL_M, (j + 0.5) * CELL_M + dy * CELL_M
+
     def is_reachable(self, x: float, y: float) -> bool:
         """Whether a robot can stand at a world point and drive from there to the rest of the home."""
         i, j = int(x // CELL_M), int(y // CELL_M)
@@ -94,17 +99,10 @@ def distance_field(blocked: np.ndarray, goals: np.ndarray, weight: np.ndarray, n
         goals: Cells, (n, 2).
         weight: How many times the way into a cell counts, float32, 1 or more.
         near: A cell. Cells over which its way would be longer by more than `farther_m` may be left at inf. That is
-            faster (A* instead of Dijkstra's search).
+            faster (A*).
         farther_m: See `near`.
     """
     return DistanceField(shortest_distances(blocked, goals, CELL_M, weight, near, farther_m))
-
-
-def shortest_distances(blocked: np.ndarray, goals: np.ndarray, cell_m: float, weight: np.ndarray,
-                       near: tuple[int, int] = (-1, -1), farther_m: float = math.inf) -> np.ndarray:
-    """As `distance_field`, for cells of any size: the distances (m), float32, of the shape of `blocked`."""
-    goals = np.asarray(goals, np.int64)  # one type: compiled once
-    return _dijkstra(blocked, goals, cell_m, weight, near[0], near[1], farther_m)
 
 
 def floor_grid(layout, radius_m: float = ROBOT_RADIUS_M, openings: Mapping[str, float] = {}) -> FloorGrid:
@@ -188,53 +186,6 @@ def _nearest(free, fi, fj):
                 if d < best:
                     best, bi, bj = d, i, j
     return bi, bj
-
-
-@njit(nogil=True)
-def is_open(blocked, i, j, q):
-    """Whether step q from a cell leads to a free cell and cuts the corner of no blocked one."""
-    di, dj = STEP_I[q], STEP_J[q]
-    if blocked[i + di, j + dj]:
-        return False
-    if q >= 8:
-        hi, hj = int(di / 2), int(dj / 2)
-        return not (blocked[i + hi, j + hj] or blocked[i + di - hi, j + dj - hj])
-    return q < 4 or not (blocked[i, j + dj] or blocked[i + di, j])
-
-
-@njit(cache=True, nogil=True)
-def _dijkstra(blocked, goals, cell, weight, near_i, near_j, farther):
-    """Shortest 16-neighbour paths to the nearest of some cells; no step may cut the corner of a blocked cell."""
-    length = (np.sqrt((STEP_I * STEP_I + STEP_J * STEP_J).astype(np.float64)) * cell).astype(np.float32)
-    distance = np.full(blocked.shape, np.inf, np.float32)
-    ahead = cell if near_i >= 0 else 0.0  # metres per cell of what is still to come at least
-    last = np.inf
-    heap = [(np.float32(0), np.float32(0), np.int32(0)) for _ in range(0)]
-    nx, ny = blocked.shape
-    for k in range(len(goals)):
-        i, j = goals[k]
-        distance[i, j] = 0
-        heapq.heappush(heap,
-                       (np.float32(ahead * math.hypot(i - near_i, j - near_j)), np.float32(0), np.int32(i * ny + j)))
-    while len(heap):
-        whole, d, k = heapq.heappop(heap)
-        if whole > last:
-            break
-        i, j = k // ny, k % ny
-        if d > distance[i, j]:
-            continue
-        if i == near_i and j == near_j:
-            last = min(last, d + farther)
-        for q in range(16):
-            a, b = i + STEP_I[q], j + STEP_J[q]
-            if a < 0 or b < 0 or a >= nx or b >= ny or not is_open(blocked, i, j, q):
-                continue
-            longer = d + length[q] * weight[a, b]
-            if longer < distance[a, b]:
-                distance[a, b] = longer
-                whole = np.float32(longer + ahead * math.sqrt((a - near_i) ** 2 + (b - near_j) ** 2))
-                heapq.heappush(heap, (whole, longer, np.int32(a * ny + b)))
-    return distance
 
 
 @njit(cache=True, nogil=True)

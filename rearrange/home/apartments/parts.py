@@ -33,10 +33,10 @@ class Part:
     solid: bool = True
     """False for decoration (rugs, windows) that nothing touches."""
 
-    def at(self, pose: PlanePose) -> Part:
-        """This part, given in the frame of `pose`, in the world."""
+    def at(self, pose: PlanePose, height_m: float = 0.0) -> Part:
+        """This part, given in the frame of `pose` at a height, in the world."""
         x, y = from_frame(self.center_m[0], self.center_m[1], pose)
-        return replace(self, center_m=(x, y, self.center_m[2]), yaw_rad=self.yaw_rad + pose[2])
+        return replace(self, center_m=(x, y, self.center_m[2] + height_m), yaw_rad=self.yaw_rad + pose[2])
 
     @property
     def half_extent_m(self) -> tuple[float, float, float]:
@@ -96,8 +96,7 @@ class Body:
     def parts_at(self, opening: float = 0.0) -> tuple[Part, ...]:
         """Its parts in the world when its joint stands at `opening`."""
         pose, height_m = self.pose(opening), self.position_m[2]
-        placed = (part.at(pose) for part in self.parts)
-        return tuple(replace(part, center_m=(*part.center_m[:2], part.center_m[2] + height_m)) for part in placed)
+        return tuple(part.at(pose, height_m) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rearrange.home.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
 from rearrange.home.apartments.episodes import Episode
-from rearrange.home.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
+from rearrange.home.apartments.floor_grid import FloorGrid, floor_grid
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.episodes.generator import REACH_M, REACH_UNDER_M, _Surface, _surfaces
@@ -88,9 +88,9 @@ def check_joints(sim: Simulator, episode: Episode) -> None:
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:
     """A pose anywhere on the floor, facing anywhere, where the robot touches nothing; the episode is loaded."""
-    points = _grid(sim.home.layout, _openings(episode)).points_m
+    grid = _grid(sim.home.layout, _openings(episode))
     for _ in range(_START_TRIES):
-        x, y = (points[rng.integers(len(points))] + rng.uniform(-0.5, 0.5, 2) * CELL_M).tolist()
+        x, y = grid.draw_point(rng)
         yaw = float(rng.uniform(-math.pi, math.pi))
         if _free(sim, episode, x, y, yaw):
             return x, y, yaw

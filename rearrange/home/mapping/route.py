@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rearrange.home.apartments.floor_grid import shortest_distances
+from rearrange.home.apartments.shortest_ways import shortest_distances
 from rearrange.home.geometry import PlanePose
 from rearrange.home.numba_cache import njit
 
