@@ -131,6 +131,26 @@ def test_a_thing_that_could_be_woken_by_one_that_is_near_is_tested_too(home):
     assert {"gripper", "object_0", "object_1"} <= kept(home)[0]
 
 
+def test_what_sleeps_has_no_speed():
+    """Only of trees that are awake speeds are read."""
+    env = make_env("pick", depth_size=0)
+    env.reset(seed=0)
+    data, of_dof = env.sim.data, env.sim.model.dof_treeid
+    for _ in range(60):
+        env.step(env.action_space.sample())
+        asleep = data.tree_asleep[of_dof] >= 0
+        assert asleep.any() and not data.qvel[asleep].any()
+
+
+def test_what_turns_never_leaves_the_ball_that_is_asked_for_first(home):
+    """A body that sleeps is left out by the distance from its middle alone."""
+    nearness, rng = home.home.nearness, np.random.default_rng(0)
+    for _ in range(50):
+        turn, _ = np.linalg.qr(rng.standard_normal((3, 3)))
+        ends = np.abs(nearness.box[:, :3] @ turn.T) + nearness.box[:, 3:] @ np.abs(turn).T
+        assert (ends.max(axis=1) <= nearness.size_m).all()
+
+
 def test_the_model_is_as_before_afterwards(home):
     model = home.model
     before = [getattr(model, name).copy() for name in FIELDS]
