@@ -164,7 +164,7 @@ def _keep_near(duration_s, body, box, size, reach, piece, piece_box, xipos, xima
         room[b, 6] = _SLACK_M
     # The box around each body that moves, with room for how far it can: every joint before it adds to that. What sleeps
     # has no speed, and of what sleeps far away only the middle is read, since memory that no step has read lately is
-    # slow: 0.80 of the time with all of it (16 homes in turn, median of 900 steps, two runs).
+    # slow: about 0.85 of the time with all of it (16 homes in turn, median of 900 steps).
     movers = 0
     for b in range(1, bodies):
         if asleep[body[b, 2]] >= 0:
