@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.warm import HOME, Forked
+from tests.e2e import warm
+from tests.e2e.warm import HOME, forked
 from tests.waiting import until
 
 TIMEOUT_S = 120.0
@@ -36,7 +37,7 @@ def environment(home: Path) -> dict[str, str]:
 def start(directory: Path, *words: str) -> subprocess.Popen:
     """Start `rearrange <words>` in a directory, as the leader of its own session, like `python -P -m rearrange`: as the
     console script, it does not see what lies in the directory."""
-    return Forked([*words], directory, environment(directory))
+    return forked([*words], directory, environment(directory))
 
 
 def finish(process: subprocess.Popen, timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess:
@@ -97,10 +98,11 @@ def session_members(session: int) -> list[int]:
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            state, _, _, sid = stat.read_text().rpartition(")")[2].split()[:4]
+            name, _, about = stat.read_text().rpartition(")")
         except OSError:
             continue
-        if int(sid) == session and state != "Z":
+        state, _, _, sid = about.split()[:4]
+        if int(sid) == session and state != "Z" and warm.NAME not in name:
             found.append(int(stat.parent.name))
     return found
 

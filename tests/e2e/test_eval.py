@@ -8,10 +8,12 @@ import math
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from tests.e2e.front_door import TINY, finish, session_members, start, status, succeed, wait_until
+from tests.e2e.front_door import TINY, environment, finish, session_members, start, status, succeed, wait_until
 
 SHORT = ("skill.max_steps=20", "sim.num_layouts=4", "workers=1")
 
@@ -103,10 +105,14 @@ def test_a_signal_ends_an_evaluation_tidily(tmp_path, signum):
 
 
 def test_files_of_the_user_are_not_taken_for_ours(tmp_path):
+    """Of processes that nobody has forked: there, ours would be imported already."""
     for name in ("trainer", "eval", "skills", "planner"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('this is mine')")
-    succeed(tmp_path, "train", *TINY, "steps=128")
-    succeed(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=17", "workers=2", *SHORT[:2])
+    for words in (("train", *TINY, "steps=128"),
+                  ("eval", "skill=pick", "agent=zero", "episodes=17", "workers=2", *SHORT[:2])):
+        done = subprocess.run([sys.executable, "-P", "-m", "rearrange", *words], cwd=tmp_path,
+                              env=environment(tmp_path), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_killed_process_ends_an_evaluation_with_a_sentence(tmp_path):

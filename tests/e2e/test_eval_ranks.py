@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.front_door import environment, finish, status, succeed, wait_until
 from tests.e2e.test_ranks import port
-from tests.e2e.warm import Forked
+from tests.e2e.warm import forked
 
 WORDS = ("eval", "skill=pick", "agent=zero", "sim.num_layouts=4", "episodes=40", "workers=1", "skill.max_steps=20")
 
@@ -20,7 +20,7 @@ def tasks(directory, *words: str, size: int = 2) -> list[subprocess.Popen]:
     """As srun starts them."""
     slurm = {"SLURM_JOB_ID": str(port()), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": str(size),
              "MASTER_PORT": str(port()), "SLURM_STEP_TASKS_PER_NODE": str(size), "SLURM_STEP_NODELIST": "localhost"}
-    return [Forked([*words], directory, environment(directory) | slurm
+    return [forked([*words], directory, environment(directory) | slurm
                    | {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)}) for rank in range(size)]
 
 

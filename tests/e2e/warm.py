@@ -1,18 +1,21 @@
-"""Commands in processes of their own that need not import everything first: they are forked from one that has.
+"""Python processes that need not import everything first: they are forked from one that has.
 
-Importing torch and the simulator takes a command two seconds of processor time, and the tests run some hundred
-commands. The server (this file run as a program) imports once, then forks a process for each command, which does the
-rest as `python -P -m rearrange` does. What is forked is a child of the server, so its end is asked of the server.
+Importing torch and the simulator takes a command two seconds of processor time, and each process that it starts as
+long; the tests run some hundred commands. The server (this file run as a program) imports once, then forks a process
+for each `python -P -m <module>` that it is asked for. That is a child of the asker, in every respect: the server's
+child forks it and ends, and the asker is, for this moment, the one to whom the system gives orphans. A command that
+was forked has a server of its own, forked before it did anything, for the processes that it starts.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
+import fcntl
 import gc
 import json
 import os
 import runpy
-import select
 import signal
 import socket
 import subprocess
@@ -22,131 +25,117 @@ import traceback
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
-PRELOADED = ("torch", "torch.distributed", "torch._dynamo", "gymnasium", "hydra",
+PRELOADED = ("torch", "torch.distributed", "torch.distributed.run", "torch.utils.tensorboard", "torch._dynamo",
+             "gymnasium", "hydra", "cloudpickle", "rearrange.command_line.cli",
              "rearrange.command_line.composition.parse_overrides", "rearrange.command_line.commands",
              "rearrange.env.make_simulator", "rearrange.home.simulation.mujoco.simulator", "rearrange.env.skill_env",
-             "skills", "planner.execute", "eval.evaluate", "eval.scenario.command", "trainer.loop", "trainer.policy",
-             "trainer.checkpoint")
-_server: tuple[subprocess.Popen, socket.socket] | None = None
+             "skills.pick", "planner.execute", "eval.evaluate", "eval.scenario.command", "eval.processes",
+             "trainer.loop", "trainer.policy", "trainer.checkpoint")
+CHILDLESS = ("trainer.workers.worker", "trainer.workers.evaluation_process", "eval.processes")  # they need no server
+MOST = 1 << 17  # bytes of a request
+NAME = "warm server"  # among the processes of a session
+PDEATHSIG, SET_NAME, SUBREAPER = 1, 15, 36  # of prctl
+_prctl = ctypes.CDLL(None).prctl
+_server: socket.socket | None = None
+_asking = threading.Lock()
+_paths = [path for path in sys.path if path not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
 
 
-class Forked(subprocess.Popen):
-    """A Popen whose process the server forks: `python -P -m <module> <words>` in a directory, with these environment
-    variables.
-    """
-
-    def __init__(self, words: list[str], cwd: Path, env: dict[str, str], module: str = "rearrange") -> None:
-        self._module = module
-        super().__init__(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                         start_new_session=True)
+class Popen(subprocess.Popen):
+    """A Popen that has the server, where there is one, fork what is `python -P -m <module> <words>`."""
 
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags,
-                       shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *_) -> None:
-        self._asked, theirs = socket.socketpair()
-        request = json.dumps({"module": self._module, "words": list(args), "cwd": str(cwd), "env": env}).encode()
-        with theirs:
-            _connection().sendall(len(request).to_bytes(4, "big"))
-            _connection().sendall(request)
-            socket.send_fds(_connection(), [b"x"], [c2pwrite, errwrite, theirs.fileno()])
-        for fd in (c2pwrite, errwrite):
-            os.close(fd)
-        self._closed_child_pipe_fds = self._child_created = True
-        self.pid = int.from_bytes(self._asked.recv(4), "big")
-
-    def _try_wait(self, wait_flags):
-        """(pid, status) once it has ended, else (0, 0)."""
-        if not select.select([self._asked], [], [], 0 if wait_flags & os.WNOHANG else None)[0]:
-            return 0, 0
-        return self.pid, int.from_bytes(self._asked.recv(4), "big")
-
-    def _internal_poll(self, *_, **__):
-        if self.returncode is None:
-            pid, status = self._try_wait(os.WNOHANG)
-            if pid:
-                self._handle_exitstatus(status)
-        return self.returncode
+                       shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, gid, gids, uid,
+                       umask, start_new_session, process_group):
+        if _server is None or isinstance(args, str) or [*args[:3]] != [sys.executable, "-P", "-m"]:
+            return super()._execute_child(
+                args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
+                p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, gid, gids, uid, umask,
+                start_new_session, process_group)
+        request = {"parent": os.getpid(), "command": [*args], "env": dict(os.environ if env is None else env),
+                   "numbers": [*pass_fds], "mask": [*signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+                   "group": None if start_new_session else os.getpgrp() if process_group == -1 else process_group}
+        place = os.open(cwd or ".", os.O_RDONLY)
+        screen = [fd if at == -1 else at for fd, at in enumerate((p2cread, c2pwrite, errwrite))]
+        with _asking:
+            _prctl(SUBREAPER, 1)
+            socket.send_fds(_server, [json.dumps(request).encode()], [place, *screen, *pass_fds])
+            self.pid = int(_server.recv(20))
+            _prctl(SUBREAPER, 0)
+        os.close(place)
+        self._child_created = True
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
 
-def _connection() -> socket.socket:
-    """To the server of this process, which is started when it is first needed and ends with this process."""
+def forked(words: list[str], cwd: Path, env: dict[str, str], module: str = "rearrange") -> Popen:
+    """`python -P -m <module> <words>` in a directory, with these environment variables, as the leader of a session."""
+    start_server()
+    return Popen([sys.executable, "-P", "-m", module, *words], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def start_server() -> None:
+    """The server of this process, if there is none yet; it ends with this process."""
     global _server
     if _server is None:
-        ours, theirs = socket.socketpair()
+        _server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         paths = os.pathsep.join([str(HOME), *filter(None, [os.environ.get("PYTHONPATH")])])
-        process = subprocess.Popen([sys.executable, "-P", __file__, str(theirs.fileno())], stdout=subprocess.DEVNULL,
+        room = "-" * 8000  # for the commands that are shown in its place
+        process = subprocess.Popen([sys.executable, "-P", __file__, str(theirs.fileno()), room],
                                    env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
-                                   pass_fds=[theirs.fileno()], start_new_session=True)
+                                   stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()], process_group=0)
         theirs.close()
-        _server = process, ours
-        atexit.register(lambda: (ours.close(), process.wait()))
-    return _server[1]
+        atexit.register(lambda: (_server.close(), process.wait()))
 
 
-def _serve(connection: socket.socket) -> None:
-    """Fork a process for each request, and say how each ended; ends when nobody can ask any more."""
-    for name in PRELOADED:
-        __import__(name)
-    gc.collect()
-    gc.freeze()  # what is shared stays shared
-    assert len(os.listdir("/proc/self/task")) == 1, "a process with threads cannot be forked"
-    running: dict[int, socket.socket] = {}
-    woken, waker = socket.socketpair()
-    for end in (woken, waker):
-        end.setblocking(False)
-    signal.set_wakeup_fd(waker.fileno())
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+def _serve(asked: socket.socket) -> None:
+    """Fork what is asked for; ends when nobody can ask any more."""
     while True:
-        ready, _, _ = select.select([connection, woken], [], [])
-        if woken in ready:
-            woken.recv(1024)
-        if connection in ready:
-            size = connection.recv(4, socket.MSG_WAITALL)
-            if not size:
-                return
-            asked = json.loads(connection.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
-            _, (out, err, told), _, _ = socket.recv_fds(connection, 1, 3)
-            pid = os.fork()
-            if not pid:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for end in (connection, woken, waker, *running.values()):
-                    end.close()
-                os.close(told)
-                _be(asked, out, err)
-            os.close(out), os.close(err)
-            running[pid] = socket.socket(fileno=told)
-            running[pid].sendall(pid.to_bytes(4, "big"))
-        for pid in list(running):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                with running.pop(pid) as told:
-                    _tell(told, status)
+        request, files, _, _ = socket.recv_fds(asked, MOST, 16)
+        if not request:
+            return
+        between = os.fork()
+        if not between:
+            between = os.getpid()
+            if os.fork():
+                os._exit(0)
+            while os.getppid() == between:  # which ends now
+                os.sched_yield()
+            _be(json.loads(request), asked, *files)
+        os.waitpid(between, 0)
+        for fd in files:
+            os.close(fd)
 
 
-def _tell(told: socket.socket, status: int) -> None:
-    try:
-        told.sendall(status.to_bytes(4, "big"))
-    except OSError:  # nobody waits for it
-        pass
-
-
-def _be(asked: dict, out: int, err: int) -> None:
+def _be(request: dict, asked: socket.socket, place: int, *files: int) -> None:
     """Be the command, in the process that was forked for it."""
-    os.setsid()
-    os.chdir(asked["cwd"])
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for fd, number in ((nothing, 0), (out, 1), (err, 2)):
+    if os.getppid() != request["parent"]:
+        os._exit(1)
+    os.setsid() if request["group"] is None else os.setpgid(0, request["group"])
+    asked.send(str(os.getpid()).encode())
+    os.fchdir(place)
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 500) for fd in files]
+    os.closerange(3, 500)
+    for fd, number in zip(high, (0, 1, 2, *request["numbers"])):
         os.dup2(fd, number)
         os.close(fd)
     os.environ.clear()
-    os.environ.update(asked["env"])
-    sys.path[:0] = [path for path in asked["env"]["PYTHONPATH"].split(os.pathsep) if path not in sys.path]
-    sys.argv = [asked["module"], *asked["words"]]
+    os.environ.update(request["env"])
+    sys.path[:] = [*filter(None, request["env"].get("PYTHONPATH", "").split(os.pathsep)), *_paths]
+    _, _, _, module, *words = request["command"]
+    sys.argv = [module, *words]
+    sys.modules["numpy"].random.seed()  # torch's is the same in each process, and Python's is new by itself
+    _show(*request["command"])
+    server = None if module in CHILDLESS else _fork_server()
+    sys.modules.pop(module, None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, request["mask"])
     status: object = 0
     try:
-        runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as error:
         status = error.code
+        if isinstance(status, str):
+            print(status, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
         status = 1
@@ -154,8 +143,48 @@ def _be(asked: dict, out: int, err: int) -> None:
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush(), sys.stderr.flush()
+    if server:
+        os.kill(server, signal.SIGKILL)
+        os.waitpid(server, 0)
     os._exit(status if isinstance(status, int) else int(bool(status)))
 
 
+def _fork_server() -> int:
+    """The server of a process that was forked; its process id."""
+    global _server
+    _server, asked = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent, pid = os.getpid(), os.fork()
+    if pid:
+        asked.close()
+        return pid
+    _prctl(PDEATHSIG, signal.SIGKILL)
+    _prctl(SET_NAME, NAME.encode())
+    if os.getppid() != parent:
+        os._exit(1)
+    os.setpgid(0, 0)
+    _server.close()
+    _server = None
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    _serve(asked)
+    os._exit(0)
+
+
+def _show(*command: str) -> None:
+    """What the system says that this process runs."""
+    _prctl(SET_NAME, b"python")
+    begins, ends = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
+    shown = os.fsencode("\0".join(command))
+    ctypes.memmove(begins, shown[:ends - begins].ljust(ends - begins, b"\0"), ends - begins)
+
+
 if __name__ == "__main__":
+    subprocess.Popen = Popen
+    gc.disable()  # a tenth of what follows
+    for name in PRELOADED:
+        __import__(name)
+    gc.freeze()  # what is shared stays shared
+    gc.enable()
+    assert len(os.listdir("/proc/self/task")) == 1, "a process with threads cannot be forked"
     _serve(socket.socket(fileno=int(sys.argv[1])))

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.e2e.front_door import TINY, environment, session_members, status, steps_logged
-from tests.e2e.warm import Forked
+from tests.e2e.warm import forked
 from tests.small_disk import fill, free, small_disk
 from tests.trainer.faults.fault_tools import workers
 from tests.waiting import is_alive, until
@@ -42,7 +42,7 @@ class Run:
 
     def __init__(self, place: Path, disk: Path) -> None:
         self.run = disk / "train/pick/soak"
-        self.process = Forked([*WORDS, f"output={disk}"], place, environment(place))
+        self.process = forked([*WORDS, f"output={disk}"], place, environment(place))
         self.said = {"stdout": "", "stderr": ""}
         self.threads = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self.said]
         for thread in self.threads:

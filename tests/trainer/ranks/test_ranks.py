@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.e2e.warm import Forked
+from tests.e2e.warm import forked
 from tests.trainer.ranks import rank_jobs
 from tests.waiting import LIMIT_S, until
 from trainer.checkpoint import list_checkpoints, load_checkpoint
@@ -34,7 +34,7 @@ def start(size: int, job: str, out: Path, *words: str) -> list[subprocess.Popen]
     base |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size),
               "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for r in range(size)]
-    return [Forked([job, str(out), *words], ROOT, base | rank, "tests.trainer.ranks.rank_jobs") for rank in ranks]
+    return [forked([job, str(out), *words], ROOT, base | rank, "tests.trainer.ranks.rank_jobs") for rank in ranks]
 
 
 def finish(processes: list[subprocess.Popen], timeout_s: float = 300.0) -> list[tuple[int, str]]:

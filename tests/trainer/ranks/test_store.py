@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
-from tests.e2e.warm import Forked
+from tests.e2e.warm import forked
 from tests.trainer.ranks.test_ranks import ROOT, finish
 from tests.waiting import LIMIT_S
 from trainer.errors import RankError
@@ -20,12 +21,12 @@ from trainer.ranks import store
 from trainer.ranks.launch import RankInfo
 
 
-def task(out: Path, whose: str, rank: int, **variables: str) -> Forked:
+def task(out: Path, whose: str, rank: int, **variables: str) -> subprocess.Popen:
     """One of two ranks, as srun starts them; in which order they come is theirs."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "MASTER"))}
     slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_STEP_NODELIST": "localhost",
              "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return Forked(["met", str(out), whose], ROOT, inherited | slurm | variables, "tests.trainer.ranks.rank_jobs")
+    return forked(["met", str(out), whose], ROOT, inherited | slurm | variables, "tests.trainer.ranks.rank_jobs")
 
 
 def free_port() -> int:
