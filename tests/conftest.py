@@ -4,6 +4,7 @@ all of them need is compiled once before, and the files that take longest come f
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -48,6 +49,11 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     place = {file: number for number, file in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(LONG)))
+
+
+def pytest_collection_finish():
+    """What is there now stays: a search for cycles through all of it would take half a second each time."""
+    gc.freeze()
 
 
 @pytest.fixture

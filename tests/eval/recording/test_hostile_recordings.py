@@ -211,10 +211,10 @@ FLAT = np.zeros((8, 8), np.float32)
     (images(image(FLAT + 10)), "depth is 10, outside"),
     (images(image(np.zeros((8, 8), np.uint8))), "of kind L instead of float32"),
     (images(image(np.zeros((8, 8, 3), np.uint8), "PNG")), "of kind RGB"),
-    (images(image(np.zeros((9999, 9999), np.uint8), "PNG")), "exceeds limit"),
+    (images(image(np.zeros((9999, 9999), bool), "PNG")), "exceeds limit"),
     (images(image(np.zeros((8, 8, 3), np.uint8), "GIF")), "episode 0"),
     (images(image(np.zeros((900, 900), np.uint8), "PNG")), "900 x 900 pixels"),
-    (images(image(np.zeros((14000, 14000), np.uint8), "PNG")), "episode 0"),
+    (images(image(np.zeros((14000, 14000), bool), "PNG")), "episode 0"),
     (images({"bytes": image(FLAT)["bytes"][:-20], "path": None}), "episode 0"),
     (changed("observation.images.depth", lambda rows: [1.0] * len(rows), pa.float32()), "depth has the shape"),
 ])
