@@ -181,7 +181,7 @@ def _show(*command: str) -> None:
 
 if __name__ == "__main__":
     subprocess.Popen = Popen
-    gc.disable()  # a tenth of what follows
+    gc.disable()  # all that is imported stays
     for name in PRELOADED:
         __import__(name)
     gc.freeze()  # what is shared stays shared
