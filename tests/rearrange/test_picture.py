@@ -6,8 +6,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from rearrange.home.pictures import shading
 from rearrange.home.pictures.overlay import depth_picture, draw_text, text_width
 from rearrange.home.pictures.picture import SUN_DIRECTION, Ghost, Painter, Sphere, WireBox, camera_axes, follow_camera
+from rearrange.home.pictures.raster_kernels import NO_CODE
 
 FLOOR = '<geom type="plane" size="9 9 .1" rgba=".6 .6 .6 1"/>'
 RED_BALL = '<geom name="ball" type="sphere" size=".3" pos="0 0 .5" rgba="1 0 0 1"/>'
@@ -106,6 +108,15 @@ def test_a_floating_box_throws_a_shadow_away_from_the_sun():
     assert shaded[at].sum() < 0.85 * lit[at].sum()
     beside = pixel(position - SUN_DIRECTION / SUN_DIRECTION[2] + (0.5, 0.5, 0), eye, target)
     assert np.abs(shaded[beside].astype(int) - lit[beside]).max() <= 12
+
+
+def test_light_between_cells_is_about_that_of_each_pixel(monkeypatch):
+    """Without the light of cells, every pixel has its own. Shadows keep their edges."""
+    box = FLOOR + '<geom type="box" size=".3 .3 .3" pos="0 0 .6"/>'
+    between = picture(box).astype(int)
+    monkeypatch.setattr(shading, "light_cells", lambda *arguments: arguments[-2].fill(NO_CODE))
+    each = picture(box)
+    assert 0 < np.abs(between - each).max() <= 8
 
 
 def test_flat_faces_are_smooth():

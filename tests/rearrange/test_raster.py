@@ -229,7 +229,7 @@ def shown(model, depth, width, height, place, marks):
     assert counts(kernels, "draw_depth", "normalise") == [1, 1]
     painter.render(data, place, np.zeros(3), marks)
     assert counts(kernels, "draw_depth", "normalise", "draw_depth_and_codes") == [1, 1, 1]
-    assert counts(shading, "occlusion", "blur", "paint", "blend_shapes", "blend_line") == [1] * 5
+    assert counts(shading, "occlusion", "blur", "light_cells", "paint", "blend_shapes", "blend_line") == [1] * 6
 xml = "<mujoco><worldbody><camera name='head'/><geom size='.1' pos='0 0 -1'/>{}</worldbody></mujoco>"
 place, far = (0.0, 0.0, -1.0), np.ones(3)
 marks = [picture.WireBox(place, (0.1, 0.1, 0.1)), picture.Sphere(place, 0.1)]

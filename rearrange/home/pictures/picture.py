@@ -181,6 +181,7 @@ class Painter:
         self._shadow = np.empty((SHADOW_SIZE, SHADOW_SIZE), np.float32)
         coarse = (max(2, height // 2), max(2, width // 2))
         self._coarse_z, self._open, self._blurred = (np.empty(coarse, np.float32) for _ in range(3))
+        self._cells = np.empty(coarse, np.int32), np.empty((*coarse, 3), np.float32)
         self._image = np.empty((height, width, 3), np.uint8)
         self._pattern = shading.occlusion_pattern()
         self._meshes = None if meshes is None else PaintedMeshes(meshes, cut_above_m)
@@ -271,9 +272,10 @@ class Painter:
         view = (self._us, self._vs, axes.astype(np.float32))
         shading.occlusion(self._depth, self._codes, view, surfaces, self._pattern, self._coarse_z, self._open)
         shading.blur(self._coarse_z, self._open, self._blurred)
+        shading.light_cells(self._depth, self._codes, view, surfaces, sun, self._shadow, self._blurred, *self._cells)
         light = (sun, self._shadow, self._coarse_z, self._blurred)
         shading.paint(self._depth, self._codes, view, surfaces, colors, materials, np.ascontiguousarray(frames), light,
-                      shading.tone_table(), self._image)
+                      self._cells, shading.tone_table(), self._image)
         return kept
 
     def _draw_marks(self, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:

@@ -25,6 +25,7 @@ HIDDEN = 0.22  # opacity of the parts of a mark that lie behind something, relat
 PLANK_M = (1.3, 0.16)  # length and width of a floor plank
 TONES = 4096  # entries of the table from linear light (0 to 1.5) to sRGB
 BRIGHTEST = 1.5
+SMOOTH = 0.04  # linear light: cells that differ by more have an edge of a shadow between them
 
 
 @inlined
@@ -171,23 +172,58 @@ def _coarse(z, values, fy, fx, depth):
 
 
 @compiled
-def paint(depth_buffer, codes, view, surfaces, colors, materials, frames, light, tones, image):
+def light_cells(depth_buffer, codes, view, surfaces, sun, shadow, open_share, cell_codes, cell_light):
+    """Light at the middles of the cells of the coarse grid: fills cell_codes and cell_light (rows, columns, 3)."""
+    rows, columns = open_share.shape
+    step = np.uintp(codes.shape[0] // rows)
+    half_step = step // np.uintp(2)
+    for y in range(np.uintp(rows)):
+        for x in range(np.uintp(columns)):
+            sy, sx = y * step + half_step, x * step + half_step
+            code = codes[sy, sx]
+            cell_codes[y, x] = code
+            if code >= 0:
+                point, ray, normal = _surface(sy, sx, depth_buffer[sy, sx], code, view, surfaces)
+                cell_light[y, x, 0], cell_light[y, x, 1], cell_light[y, x, 2] = _light(
+                    point, ray, normal, sun, shadow, open_share[y, x])
+
+
+@inlined
+def _neighbours(k, count):
+    """The cell that holds pixel k of a row or column of pixels, and the cell next to the pixel's other side."""
+    near = min(k // np.uintp(2), count - np.uintp(1))
+    if k % np.uintp(2):
+        return near, min(near + np.uintp(1), count - np.uintp(1))
+    return near, near - np.uintp(near > np.uintp(0))
+
+
+@compiled
+def paint(depth_buffer, codes, view, surfaces, colors, materials, frames, light, cells, tones, image):
     """Shade every pixel of `image` from its samples; a pixel that shows one face is shaded once, at its last sample.
 
+    Where the four cells around such a pixel show its face in about the same light, that is interpolated.
+
     materials (N,): of `rearrange.home.pictures.textures`. frames (N, 3, 3): the axes of each shape, one in a row.
+    cells: cell_codes and cell_light of `light_cells`.
     """
-    (us, _, _), shapes, (sun, shadow, z, open_share) = view, surfaces[0], light
+    (us, _, _), shapes, (sun, shadow, z, open_share), (cell_codes, lights) = view, surfaces[0], light, cells
     rows, columns, _ = image.shape
     s, one = np.uintp(codes.shape[0] // rows), np.uintp(1)
     scale, share, per_cell = F(TONES - 1) / F(BRIGHTEST), F(1) / F(s * s), F(z.shape[0]) / F(codes.shape[0])
     for y in range(np.uintp(rows)):
         background = F(0.62) + F(0.30) * F(y) / F(rows)
+        near_y, far_y = _neighbours(y, np.uintp(z.shape[0]))
         for x in range(np.uintp(columns)):
             first, uniform = codes[y * s, x * s], True
             for j in range(s):
                 for i in range(s):
                     uniform = uniform & (codes[y * s + j, x * s + i] == first)
             start, weight = (s - one, F(1)) if uniform else (np.uintp(0), share)
+            near_x, far_x = _neighbours(x, np.uintp(z.shape[1]))
+            lit = uniform & (cell_codes[near_y, near_x] == first) & (cell_codes[near_y, far_x] == first) & (
+                cell_codes[far_y, near_x] == first) & (cell_codes[far_y, far_x] == first) & (
+                    abs(lights[near_y, near_x, 1] - lights[far_y, far_x, 1]) < F(SMOOTH)) & (
+                        abs(lights[near_y, far_x, 1] - lights[far_y, near_x, 1]) < F(SMOOTH))
             red, green, blue = F(0), F(0), F(0)
             for j in range(start, s):
                 for i in range(start, s):
@@ -198,31 +234,45 @@ def paint(depth_buffer, codes, view, surfaces, colors, materials, frames, light,
                         green += weight * F(0.93) * background
                         blue += weight * background
                         continue
-                    n, q = np.uintp(code) // np.uintp(FACES), depth_buffer[sy, sx]
-                    point, ray, normal = _surface(sy, sx, q, code, view, surfaces)
+                    n, albedo = np.uintp(code) // np.uintp(FACES), weight
                     own = colors[n, 0], colors[n, 1], colors[n, 2]
-                    if materials[n] != PLAIN:
-                        own_red, own_green, own_blue, shines = _texture(
-                            code, n, point, ray, normal, (us[1] - us[0]) / q, materials[n], surfaces, frames, own)
-                        if shines:
-                            red += weight * own_red
-                            green += weight * own_green
-                            blue += weight * own_blue
-                            continue
-                        own = own_red, own_green, own_blue
-                    fy, fx = (F(sy) + F(0.5)) * per_cell - F(0.5), (F(sx) + F(0.5)) * per_cell - F(0.5)
-                    openness = _coarse(z, open_share, fy, fx, F(1) / q)
-                    r, g, b = _light(point, ray, normal, sun, shadow, openness)
-                    albedo = weight
-                    if shapes[n, 0] == PLANE:
-                        slant = -(normal[0] * ray[0] + normal[1] * ray[1] + normal[2] * ray[2])
-                        albedo = weight * _plank(point[0], point[1], (us[1] - us[0]) / (q * max(F(0.1), slant)))
+                    r, g, b = F(0), F(0), F(0)
+                    if lit:
+                        r = _between_cells(lights, near_y, far_y, near_x, far_x, 0)
+                        g = _between_cells(lights, near_y, far_y, near_x, far_x, 1)
+                        b = _between_cells(lights, near_y, far_y, near_x, far_x, 2)
+                    if not lit or materials[n] != PLAIN or shapes[n, 0] == PLANE:
+                        q = depth_buffer[sy, sx]
+                        point, ray, normal = _surface(sy, sx, q, code, view, surfaces)
+                        if materials[n] != PLAIN:
+                            own_red, own_green, own_blue, shines = _texture(
+                                code, n, point, ray, normal, (us[1] - us[0]) / q, materials[n], surfaces, frames, own)
+                            if shines:
+                                red += weight * own_red
+                                green += weight * own_green
+                                blue += weight * own_blue
+                                continue
+                            own = own_red, own_green, own_blue
+                        if shapes[n, 0] == PLANE:
+                            slant = -(normal[0] * ray[0] + normal[1] * ray[1] + normal[2] * ray[2])
+                            albedo = weight * _plank(point[0], point[1], (us[1] - us[0]) / (q * max(F(0.1), slant)))
+                        if not lit:
+                            fy, fx = (F(sy) + F(0.5)) * per_cell - F(0.5), (F(sx) + F(0.5)) * per_cell - F(0.5)
+                            openness = _coarse(z, open_share, fy, fx, F(1) / q)
+                            r, g, b = _light(point, ray, normal, sun, shadow, openness)
                     red += albedo * own[0] * r
                     green += albedo * own[1] * g
                     blue += albedo * own[2] * b
             image[y, x, 0] = tones[np.uintp(min(red * scale, F(TONES - 1)))]
             image[y, x, 1] = tones[np.uintp(min(green * scale, F(TONES - 1)))]
             image[y, x, 2] = tones[np.uintp(min(blue * scale, F(TONES - 1)))]
+
+
+@inlined
+def _between_cells(lights, near_y, far_y, near_x, far_x, c):
+    """One colour of the light of a pixel, a quarter of a cell away from the middle of the cell that holds it."""
+    return (F(0.5625) * lights[near_y, near_x, c] + F(0.0625) * lights[far_y, far_x, c]
+            + F(0.1875) * (lights[near_y, far_x, c] + lights[far_y, near_x, c]))
 
 
 @inlined
