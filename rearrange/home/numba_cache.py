@@ -2,23 +2,29 @@
 
 numba keeps it beside the source or in the user's cache, and fails where neither can be written, as in a container whose
 package folder and home are read-only. Then a temporary folder is taken, also by our child processes.
+
+Who waits at a terminal while functions are compiled is told so, by one of the processes that compile.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import stat
+import sys
 import tempfile
 from pathlib import Path
 
 import numba
 from numba import boolean, cfunc, float32, float64, int8, int32, int64, njit
+from numba.core import event
 from numba.misc.appdirs import AppDirs
 
 __all__ = ["boolean", "cfunc", "float32", "float64", "int8", "int32", "int64", "kept_in", "njit"]
 
 CHOSEN = "NUMBA_CACHE_DIR"
+COMPILING = "Compiling for this machine: once after an installation, for about half a minute."
 
 
 def kept_in() -> Path | None:
@@ -64,4 +70,24 @@ def _choose() -> None:
                                         "written; %s can name another folder.", folder, Path(__file__).parent, CHOSEN)
 
 
+class _Teller(event.Listener):
+    """Writes COMPILING at the first function that is found in no cache, if no other process has and still runs."""
+
+    lock = None  # a file that is locked until this process ends
+
+    def on_start(self, event: event.Event) -> None:
+        if self.lock is not None or not sys.stderr or not sys.stderr.isatty() or (folder := kept_in()) is None:
+            return
+        try:
+            self.lock = (folder / "compiling.lock").open("w")
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # another process tells
+            return
+        print(COMPILING, file=sys.stderr, flush=True)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
 _choose()
+event.register("numba:compile", _Teller())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import stat
 import subprocess
@@ -77,6 +78,22 @@ def test_a_temporary_folder_that_others_can_write_is_not_trusted(monkeypatch, tm
     (tmp_path / "elsewhere").mkdir()
     planted.symlink_to(tmp_path / "elsewhere")
     assert numba_cache._temporary() not in (None, planted)
+
+
+def test_at_a_terminal_one_of_the_processes_that_compile_says_so(tmp_path):
+    compiles = "from rearrange.home.numba_cache import njit; njit(lambda x: x + 1)(1); njit(lambda x: x + 2)(1); "
+    both = f"{compiles}import subprocess, sys; subprocess.run([sys.executable, '-P', '-c', {compiles!r}], check=True)"
+    for code, lines in ((both, 1), ("from rearrange.home.numba_cache import njit; njit(lambda x: x)", 0)):
+        ours, theirs = pty.openpty()
+        subprocess.run([sys.executable, "-P", "-c", code], stderr=theirs, check=True, timeout=120, cwd=ROOT,
+                       env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
+        os.close(theirs)
+        try:
+            said = os.read(ours, 10000).decode()
+        except OSError:  # nothing was written
+            said = ""
+        os.close(ours)
+        assert said.count(numba_cache.COMPILING) == lines == said.count("\n")
 
 
 def test_here_it_is_kept_where_it_can_be_written():
