@@ -1,5 +1,7 @@
 """The policy gives the same numbers one step at a time and sequence by sequence."""
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -222,3 +224,11 @@ def test_bfloat16_images_change_the_outputs_a_little_and_the_gradients_stay_floa
     assert all(parameter.dtype == torch.float32 for parameter in policy.parameters())
     policy._inputs(obs, torch.zeros(8, 3)).sum().backward()
     assert all(p.grad.dtype == torch.float32 for p in policy.encoders["depth"].parameters())
+
+
+def test_weights_lie_in_memory_by_inputs_whatever_they_were_loaded_from():
+    policy = Policy(DICT, BOX, CONFIGS["light"])
+    policy.load_state_dict({k: v.clone(memory_format=torch.contiguous_format)
+                            for k, v in policy.state_dict().items()})
+    for each in policy, copy.deepcopy(policy):
+        assert all(layer.weight.t().is_contiguous() for layer in each.modules() if isinstance(layer, torch.nn.Linear))
