@@ -147,6 +147,9 @@ class Learner:
             if {"exp_avg", "exp_avg_sq", "step"} - set(state) or shapes - {torch.Size(), parameter.shape}:
                 raise checkpoint.CheckpointError(
                     "its optimizer is not that of its policy: it has other numbers or shapes.")
+            state["step"] = state["step"].cpu()
+            for name in ("exp_avg", "exp_avg_sq"):  # Adam's fused step goes through memory as the parameter lies there
+                state[name] = torch.empty_like(parameter).copy_(state[name])
         with torch.no_grad():
             self.entropy_coef.log_alpha.copy_(content["log_alpha"])
         for name, value in content["counters"].items():

@@ -186,10 +186,12 @@ def test_a_mini_batch_of_one_step_is_learned_from():
     assert math.isfinite(stats["policy_loss"])
 
 
-def test_the_optimiser_is_adam_and_leaves_torchs_compiler_alone(monkeypatch):
+@pytest.mark.parametrize("fused", [None, True])
+def test_the_optimiser_is_adam_and_leaves_torchs_compiler_alone(monkeypatch, fused):
     """Importing the compiler takes a command two seconds."""
     ours, theirs = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
-    optimizers = ppo.Adam([ours], lr=0.1, eps=1e-5), torch.optim.Adam([theirs], lr=0.1, eps=1e-5)
+    optimizers = [kind([parameter], lr=0.1, eps=1e-5, fused=fused)
+                  for kind, parameter in ((ppo.Adam, ours), (torch.optim.Adam, theirs))]
     for step in range(3):
         for parameter, optimizer in zip((ours, theirs), optimizers):
             with monkeypatch.context() as hidden:
@@ -201,3 +203,9 @@ def test_the_optimiser_is_adam_and_leaves_torchs_compiler_alone(monkeypatch):
                 optimizer.load_state_dict(optimizer.state_dict())
         assert torch.equal(ours, theirs)
     assert ours.requires_grad and not torch.equal(ours, torch.ones(3))
+
+
+def test_on_a_cpu_the_optimiser_takes_one_step_over_all_parameters(policy):
+    config = PPOConfig()
+    optimizer = ppo.make_optimizer(policy, ppo.EntropyCoefficient(config, torch.device("cpu")), config)
+    assert optimizer.param_groups[0]["fused"]
