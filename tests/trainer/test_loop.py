@@ -2,6 +2,7 @@
 
 import functools
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -122,6 +123,24 @@ def test_a_resumed_run_learns_exactly_as_an_uninterrupted_one(tmp_path, schedule
     assert one.policy.normalizer.count == 128 * 4 and one.policy.return_scale.updates == 4
     assert one.optimizer.param_groups[0]["lr"] == two.optimizer.param_groups[0]["lr"] != config.ppo.learning_rate
     assert torch.equal(one.entropy_coef.log_alpha, two.entropy_coef.log_alpha)
+
+
+FREED = """
+import resource, torch
+from trainer.learner import keep_freed_memory
+keep_freed_memory()
+for _ in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for size in range(1, 20):
+        [torch.zeros(size << 18) for _ in range(3)]
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what it changes is glibc's")
+def test_memory_that_was_freed_is_used_again_without_page_faults():
+    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert int(done.stdout) < 500  # some 14,000 without
 
 
 def _fill_like(learner, seed):
