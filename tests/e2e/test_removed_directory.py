@@ -18,7 +18,7 @@ from trainer import load_checkpoint
 from trainer.checkpoint import list_checkpoints
 
 RUN = "outputs/train/pick/gone"
-TRAIN = ("train", *TINY, "checkpoint_every_s=0.1", "steps=1000000", "name=gone")
+TRAIN = ("train", *TINY, "checkpoint_every_s=1", "steps=1000000", "name=gone")
 
 
 def remove(*paths: str):

@@ -49,6 +49,14 @@ def how(tmp_path) -> dict:
             "env": variables | {"MINE": "yes", "PYTHONPATH": f"{tmp_path}:{variables['PYTHONPATH']}"}}
 
 
+@pytest.fixture(autouse=True)
+def interrupts_are_heard():
+    """Where the tests run in the background of a shell, SIGINT is ignored, also by what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def popen(kind: type[subprocess.Popen], how: dict, *words: str, **more) -> subprocess.Popen:
     forked = {"FORKED": "1"} if kind is warm.Popen else {}
     warm.start_server()
