@@ -43,7 +43,7 @@ HEADER = f"""<mujoco model="home">
 <compiler angle="radian" autolimits="true"/>
 <option timestep="{TIMESTEP_S:.10f}" solver="Newton" iterations="50" ls_iterations="50" tolerance="1e-6"
  cone="pyramidal" integrator="implicitfast" jacobian="dense" sleep_tolerance="0.005"><flag sleep="enable"/></option>
-<size memory="32M"/>
+<size memory="16M"/>
 <visual><global offwidth="1280" offheight="1280"/><map znear="0.01" zfar="30"/></visual>
 <statistic extent="1" center="5 4 1"/>
 <default><geom friction="0.7 0.005 0.0001" solref="0.02 1"/></default>"""
