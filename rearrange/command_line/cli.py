@@ -96,7 +96,8 @@ def _status(words: list[str]) -> int:
     except ImportError as error:
         if not _is_torn_mujoco(error):
             raise
-        print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
+        if _speaks():
+            print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
         from trainer.faults import signals

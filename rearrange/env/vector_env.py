@@ -15,6 +15,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
+from rearrange.home.errors import UserError
+
 _ALWAYS_TOLD = ("success", "is_success")  # by every step of an environment
 
 Batch = dict[str, Any]
@@ -32,6 +34,11 @@ class VectorOfHomes(VectorEnv):
             autoreset_mode: When an episode ends, the next begins at the next step ("NextStep"), in the same step
                 ("SameStep"), or when it is asked for by `reset(options={"reset_mask": ...})` ("Disabled").
         """
+        modes = [mode.value for mode in AutoresetMode]
+        if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
+            raise UserError(f"autoreset_mode={autoreset_mode!r} is none of {', '.join(modes)}.")
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise UserError(f"num_envs={num_envs!r} is no number of environments: give 1 or more.")
         self.envs = [make() for _ in range(num_envs)]
         self.num_envs, self.autoreset_mode = num_envs, AutoresetMode(autoreset_mode)
         first = self.envs[0]
@@ -87,10 +94,9 @@ class VectorOfHomes(VectorEnv):
                 infos = self._add_info(infos, info, i)
                 continue
             self._seen[i], rewards[i], terminated[i], truncated[i], info = env.step(actions[i])
-            if terminated[i] or truncated[i]:
-                if mode is AutoresetMode.SAME_STEP:
-                    infos = self._add_info(infos, {"final_obs": self._seen[i], "final_info": info}, i)
-                    self._seen[i], info = env.reset()
+            if mode is AutoresetMode.SAME_STEP and (terminated[i] or truncated[i]):
+                infos = self._add_info(infos, {"final_obs": self._seen[i], "final_info": info}, i)
+                self._seen[i], info = env.reset()
             if info.keys() == told.keys():
                 tell[i] = True
                 for name, flags in told.items():

@@ -84,7 +84,8 @@ def test_a_home_from_its_file_is_the_one_that_is_compiled(tmp_path, monkeypatch)
     assert np.array_equal(made.parked.qpos, read.parked.qpos)
 
 
-def test_homes_with_other_objects_are_not_kept(tmp_path, monkeypatch):
+def test_homes_with_other_objects_and_those_after_the_first_are_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled_home.KEPT, "folder", tmp_path / "homes")
     assert compiled_home.load_home.__wrapped__("val/4", STANDARD_SET[:1]).objects == STANDARD_SET[:1]
+    assert compiled_home.load_home.__wrapped__(f"val/{compiled_home.CACHED_HOMES}").objects == STANDARD_SET
     assert not (tmp_path / "homes").exists()

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import rearrange
 from rearrange.env.vector_env import VectorOfHomes
+from rearrange.home.errors import UserError
 
 N = 3
 CASES = (  # an id with settings under which episodes end after some steps
@@ -88,6 +89,15 @@ def test_a_wrong_size_is_one_sentence(asked, said):
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=said):
         asked(envs)
+
+
+@pytest.mark.parametrize("settings, said", [
+    ({"num_envs": 0}, "num_envs=0"), ({"autoreset_mode": "Never"}, "autoreset_mode='Never' is none of NextStep"),
+    ({"depth_size": -1}, "depth_size"), ({"speed": 3}, "speed"),
+])
+def test_a_wrong_setting_is_one_sentence(settings, said):
+    with pytest.raises(UserError, match=said):
+        gymnasium.make_vec("rearrange/Pick-v0", **{"num_envs": 2, **settings})
 
 
 def test_one_that_has_ended_is_not_stepped_where_nothing_begins_by_itself():

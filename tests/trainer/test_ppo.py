@@ -209,3 +209,12 @@ def test_on_a_cpu_the_optimiser_takes_one_step_over_all_parameters(policy):
     config = PPOConfig()
     optimizer = ppo.make_optimizer(policy, ppo.EntropyCoefficient(config, torch.device("cpu")), config)
     assert optimizer.param_groups[0]["fused"]
+
+
+def test_a_parameter_that_is_a_slice_leaves_what_lies_between_alone(policy):
+    config, whole = PPOConfig(), torch.zeros(4, 6)
+    policy.slice = torch.nn.Parameter(whole[:, ::2])
+    optimizer = ppo.make_optimizer(policy, ppo.EntropyCoefficient(config, torch.device("cpu")), config)
+    policy.slice.sum().backward()
+    optimizer.step()
+    assert (whole[:, ::2] < 0).all() and not whole[:, 1::2].any()

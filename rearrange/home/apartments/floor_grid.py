@@ -22,6 +22,8 @@ from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 CELL_M = 0.05
 HEAD_HEIGHT_M = 1.4
 """What hangs higher than this does not block a robot."""
+
+
 @dataclass(frozen=True)
 class DistanceField:
     """Length of the shortest drive (metres) from every free cell to the nearest goal; inf where there is no way."""

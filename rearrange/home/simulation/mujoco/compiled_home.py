@@ -30,7 +30,8 @@ CACHED_HOMES = 128
 
 KEPT = KeptFiles("homes", lambda: [*layout_sources(), *Path(__file__).resolve().parent.glob("*.py")],
                  mujoco.__version__)
-"""Models of homes with the standard set of objects, and what is measured of them: three fifths of a first visit."""
+"""Models of the first homes of a split, with the standard set of objects, and what is measured of them: three fifths of
+a first visit."""
 
 _SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
 _ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
@@ -76,7 +77,9 @@ def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHo
     """Compile the home of a scene such as "train/17" with these objects in its slots; the last ones are kept."""
     layout = scene_layout(scene)
     made = partial(_compile, layout, objects)
-    model, nearness = KEPT.get(scene.replace("/", "-"), made) if objects == STANDARD_SET else made()
+    split, _, index = scene.partition("/")
+    is_kept = objects == STANDARD_SET and int(index) < CACHED_HOMES  # a quarter of a megabyte each
+    model, nearness = KEPT.get(f"{split}-{index}", made) if is_kept else made()
     joint_names = [model.joint(i).name for i in range(model.njnt)]
     handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
     handle_geoms = tuple((model.geom(f"{name}_handle").id,) for name in handles)
