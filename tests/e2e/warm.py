@@ -79,6 +79,7 @@ def start_server() -> None:
     global _server
     if _server is None:
         _server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        _server.settimeout(120.0)  # timed: a process that dies before it says its number is not waited for
         paths = os.pathsep.join([str(HOME), *filter(None, [os.environ.get("PYTHONPATH")])])
         room = "-" * 8000  # for the commands that are shown in its place
         process = subprocess.Popen([sys.executable, "-P", __file__, str(theirs.fileno()), room],
