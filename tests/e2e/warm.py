@@ -90,7 +90,9 @@ def start_server() -> None:
 
 
 def _serve(asked: socket.socket) -> None:
-    """Fork what is asked for; ends when nobody can ask any more."""
+    """Fork what is asked for; ends when nobody can ask any more. What is forked hears interrupts, also where the tests
+    run in the background of a shell, which ignores them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     while True:
         request, files, _, _ = socket.recv_fds(asked, MOST, 16)
         if not request:
