@@ -2,7 +2,8 @@
 
 Whether a second thread helps depends on the network and on who else uses the machine. On two cores, learning the
 `light` policy took 0.22 ms per step with one thread, 0.13 ms with two, and 0.78 ms with two beside a program that keeps
-a core busy: OpenMP threads wait for each other by spinning. So both are timed, again and again.
+a core busy, where OpenMP threads wait for each other by spinning (`trainer` lets them sleep, OMP_WAIT_POLICY=PASSIVE,
+unless the user says otherwise). So both are timed, again and again.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 """The number of learning threads is the one that measured faster."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -36,3 +40,12 @@ def test_omp_num_threads_is_a_limit(monkeypatch):
     assert LearnThreads(None).choices == [1]
     monkeypatch.setenv("OMP_NUM_THREADS", "4,2")
     assert LearnThreads(None).choices == [1, 4]
+
+
+@pytest.mark.parametrize("users, used", [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_that_wait_sleep_unless_the_user_says_otherwise(users, used):
+    """OpenMP tells what it has read when it is loaded."""
+    others = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | {"OMP_DISPLAY_ENV": "TRUE"}
+    child = subprocess.run([sys.executable, "-c", "import trainer.threads"], capture_output=True, text=True, check=True,
+                           env=others | ({"OMP_WAIT_POLICY": users} if users else {}))
+    assert f"OMP_WAIT_POLICY = '{used}'" in child.stderr
