@@ -30,8 +30,6 @@ from planner.scenario_settings import REWARD_SCALES, WholeTaskSettings
 from planner.scenarios import ScenarioConfig, load_scenario
 from planner.stages import latch, stage_names, stages_now
 from rearrange.env.home_env import HomeEnv, HomeSettings
-from rearrange.env.make_simulator import draws_in_scenes
-from rearrange.env.scenario_episodes import scenario_episode
 from rearrange.env.skill_env import NEXT_EPISODE, asked_episode, success_info
 from rearrange.home.action_layout import ACTION_SIZES, action_slices
 from rearrange.home.apartments.episodes import Episode
@@ -61,9 +59,6 @@ class ScenarioEnv(HomeEnv):
 
     def __init__(self, config: ScenarioConfig, home: HomeSettings = HomeSettings(split="val"),
                  reward_scales: Mapping[str, float] = REWARD_SCALES) -> None:
-        if home.episodes is None and draws_in_scenes(home):
-            raise UserError("scenarios in scenes of a data set need sim.episodes=, an episode file of these scenes, as "
-                            "HAB's set_table_10k_1k.json.gz.")
         if home.episodes_share < 1.0:
             raise UserError(f"sim.episodes_share={home.episodes_share:g} is for training skills; a scenario takes "
                             "every episode from sim.episodes=. Leave it out.")
@@ -141,7 +136,7 @@ class ScenarioEnv(HomeEnv):
                 episode = replace(episode, robot_start=random_start(self.sim, episode, rng))
             return episode
         index += 0 if asked is None else again * NEXT_EPISODE
-        return scenario_episode(self.config.scenario, self.home.split, index, self.home.num_layouts)
+        return self.scene.scenario_episode(self.config.scenario, index)
 
     # ------------------------------------------------------------------ step
 

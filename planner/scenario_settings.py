@@ -16,7 +16,8 @@ class ScenarioSettings:
     problem: str = setting(MISSING, "planning problem: one of planner/problems, or a PDDL file", path=True)
     objects: tuple[str, ...] = setting(MISSING, "what is moved, in this order: objects by name, or any")
     starts: tuple[str, ...] = setting(
-        MISSING, "where each stands: a kind of place, the name of one, open or top_drawer")
+        MISSING, "where each stands: a kind of place, the name of one, open, top_drawer, top_fridge_board or "
+        "widest_table")
     goals: tuple[str, ...] = setting(MISSING, "where each belongs, in the same words")
     opened: tuple[str, ...] = setting((), "what stands open at the start: fridge, drawer")
     clutter: int = setting(

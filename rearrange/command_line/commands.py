@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from rearrange.home.settings.remote import RemoteError
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
     from rearrange.home.settings.composed_config import Settings
+    from trainer.logs.progress import Progress
 
 __all__ = ["train"]
 
@@ -145,35 +147,77 @@ def export(config: DictConfig) -> None:
 
 
 def scenes(config: DictConfig) -> None:
-    """`rearrange scenes export | list | check | view`."""
+    """`rearrange scenes export | list | check | view | episodes`."""
+    asked = [group for group in ("skill", "hab") if config.get(group)]
+    if config.action == "episodes":
+        return _scene_episodes(config, asked)
+    if asked:
+        raise UserError(f"{asked[0]}= says which episodes rearrange scenes episodes writes; rearrange scenes "
+                        f"{config.action} takes none.")
     if config.action != "export":
-        from trainer.logs.progress import Progress
-
-        def progress_of(count: int) -> Progress:
-            return Progress(count, "reading scenes", unit="scenes", out=sys.stderr)
-
         if config.action == "view" and config.dataset is not None:
             from rearrange.home.simulation.scenes.contact_sheet import view
 
-            return view(config.dataset, config.scenes, config.out, progress_of)
+            return view(config.dataset, config.scenes, config.out, _progress("reading scenes", "scenes"))
         if config.dataset is not None and config.dataset.endswith(".json.gz"):
             from rearrange.navigation.habitat_episodes import show as show_episodes
 
             return show_episodes(config.action, config.dataset)
+        from planner.scenarios import load_scenario, scenarios
+        from rearrange.env.external_scenarios import refused_scenarios
         from rearrange.home.episodes.generator import KINDS
         from rearrange.home.scene_files.list_and_check import show
         from rearrange.home.simulation.scenes.scene import data_set, load_scene
         from rearrange.home.simulation.scenes.scene_selection import refused
 
-        return show(config.action, config.dataset, data_set, tuple(KINDS), lambda path,
-                    name: refused(load_scene.__wrapped__(path, name).home),
-                    progress_of)  # not kept: each is looked at once
+        listed = [load_scenario(name).scenario for name in scenarios()]
+
+        def lacking(path: Path, name: str) -> dict[str, str]:  # scenes are not kept: each is looked at once
+            return refused(load_scene.__wrapped__(path, name).home) | refused_scenarios(path, name, listed)
+
+        return show(config.action, config.dataset, data_set, (*KINDS, *(each.name for each in listed)), lacking,
+                    _progress("reading scenes", "scenes"))
     from planner.scenarios import load_scenario
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export
 
     export(OmegaConf.to_container(config, resolve=True),
            FromAbove(__version__, lambda name: load_scenario(name).scenario))
+
+
+def _progress(what: str, unit: str) -> Callable[[int], Progress]:
+    from trainer.logs.progress import Progress
+
+    return lambda count: Progress(count, what, unit=unit, out=sys.stderr)
+
+
+def _scene_episodes(config: DictConfig, asked: list[str]) -> None:
+    """Write the first episodes of a skill or scenario in scenes of a data set."""
+    if config.dataset is None or len(asked) != 1:
+        raise UserError("name a data set with dataset= and one scenario with hab= or one skill with skill=, as in "
+                        "rearrange scenes episodes dataset=replica_cad/replicaCAD.scene_dataset_config.json "
+                        "hab=set_table count=100.")
+    from planner.scenarios import make_scenario
+    from rearrange.env.external_scenarios import drawn_episodes
+    from rearrange.habitat.export.external_episodes import write_external_episodes
+
+    chosen = OmegaConf.to_container(config[asked[0]], resolve=True)
+    kind = chosen["name"] if asked[0] == "skill" else make_scenario(chosen, "hab").scenario
+    out, dataset = Path(config.out or f"{chosen['name']}.json.gz"), Path(config.dataset)
+    if not out.name.endswith(".json.gz") or not may_be_written(out):
+        raise UserError(f"out={out} should be a file *.json.gz, new or to be written anew.")
+    with _progress("drawing episodes", "episodes")(config.count) as progress:
+        episodes, left_out = drawn_episodes(dataset, kind, config.split, config.scenes, config.count,
+                                            lambda done: progress.update(done, {}))
+    print("\n".join(f"left out: {why}" for why in left_out), end="\n" * bool(left_out))
+    if not episodes:
+        raise UserError(f"none of the {config.count} episodes can be drawn in these scenes; {out} is not written.")
+    try:
+        write_external_episodes(out, episodes, dataset)
+    except OSError as error:
+        raise UserError(f"out={out} cannot be written: {error.strerror or error}.") from None
+    print(f"{out}: {len(episodes)} episodes of {chosen['name']}; run them with rearrange eval "
+          f"{asked[0]}={chosen['name']} sim.scene_dataset={dataset} sim.episodes={out}")
 
 
 def list_(config: DictConfig) -> None:

@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 from rearrange.env.make_simulator import draws_in_scenes, make_simulator, scene_data
+from rearrange.env.scenario_episodes import Scenario, scenario_episode, scenario_episode_in
 from rearrange.home.apartments.episodes import Episode, read_episodes
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.errors import UserError
@@ -74,14 +75,28 @@ class HomeScene:
                                         else self.episodes[asked % len(self.episodes)])
 
     def generated_episode(self, kind: str, index: int) -> Episode:
-        """Episode `index` of a kind, in our homes, or in external scenes; where they are mixed, the number decides."""
+        """Episode `index` of a kind, in our homes, or in external scenes."""
         settings = self.settings
-        if draws_in_scenes(settings) and np.random.default_rng([_MIXED, index]).random() < settings.mix:
+        if self._is_external(index):
             from rearrange.home.simulation.scenes.scene_selection import generated_episode
 
             return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes,
                                      settings.num_layouts, index)
         return generate_episode(kind, settings.split, index, settings.num_layouts)
+
+    def scenario_episode(self, scenario: Scenario, index: int) -> Episode:
+        """Episode `index` of a scenario, likewise."""
+        settings = self.settings
+        if self._is_external(index):
+            from rearrange.env.external_scenarios import external_homes
+
+            return scenario_episode_in(external_homes(Path(settings.scene_dataset), settings.split, settings.scenes,
+                                                      settings.num_layouts), scenario, index)
+        return scenario_episode(scenario, settings.split, index, settings.num_layouts)
+
+    def _is_external(self, index: int) -> bool:
+        """Whether a generated episode takes place in an external scene; where both are mixed, its number decides."""
+        return draws_in_scenes(self.settings) and np.random.default_rng([_MIXED, index]).random() < self.settings.mix
 
     # ------------------------------------------------------------------ time
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,10 +30,21 @@ from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.layouts import SPLIT_FAMILIES, Layout
 from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.apartments.parts import Receptacle
-from rearrange.home.episodes.generator import MAX_ON, MIN_MOVE_M, _compartments, _place, _Surface, _surfaces
+from rearrange.home.episodes.generator import (
+    MAX_ON,
+    MIN_MOVE_M,
+    SceneLacks,
+    _compartments,
+    _place,
+    _Surface,
+    _surfaces,
+)
 from rearrange.home.episodes.scene_check import Unsolvable, check_episode, random_start
 from rearrange.home.errors import UserError
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+
+if TYPE_CHECKING:
+    from rearrange.home.simulation.simulator_interface import Simulator
 
 __all__ = ["Scenario", "scenario_episode", "scenario_episodes"]
 
@@ -41,12 +53,17 @@ HAB_OBJECTS = tuple(name for name in OBJECTS if name != "013_apple")  # what HAB
 _DRAWS = 100  # episodes drawn in a home before the next one is taken
 _HOMES = 3  # that are tried
 _PLACE_TRIES = 60
+_ROOM_M = 0.3  # above the board of a fridge, from which an object is taken by its top
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the episodes of a scenario are like. Places are kinds of receptacles ("table"), names of one
-    ("dining_table"), "open": any of those on which HAB leaves things, or "top_drawer".
+    """What the episodes of a scenario are like.
+
+    Places are kinds of receptacles ("table"), names of one ("dining_table"), or one of `PLACE_WORDS`, which hold in any
+    home: "open": any of those on which HAB leaves things; "top_drawer": a drawer with no other above it;
+    "top_fridge_board": the highest board of the fridge with room for an object; "widest_table": the table whose
+    shorter side is longest, as of a dining table.
     """
 
     name: str
@@ -85,28 +102,60 @@ class Scenario:
                             "draw from beside those that are named.")
 
 
+@dataclass(frozen=True)
+class Homes:
+    """Homes in which episodes are drawn. called: what they are called together, as the split. sim: tries episodes."""
+
+    called: str
+    scenes: Sequence[str]
+    layout_of: Callable[[str], Layout]
+    sim: Callable[[], Simulator]
+    external: bool = False
+
+
 def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96) -> Episode:
     """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split, or
     the next one if nothing that is drawn there can be solved. Raises UserError when these homes do not allow it.
     """
     if split not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
+    scenes = [f"{split}/{number}" for number in range(num_layouts)]
+    return scenario_episode_in(Homes(split, scenes, scene_layout, _simulator), scenario, index)
+
+
+class NotPossible(UserError):
+    """A scenario is not possible in some scenes; why: in the last of them."""
+
+    def __init__(self, scenario: str, scenes: Sequence[str], why: str) -> None:
+        super().__init__(f"scenario {scenario} is not possible in scene{'s' * (len(scenes) > 1)} "
+                         f"{', '.join(scenes)}: {why}.")
+        self.why = why
+
+
+def scenario_episode_in(homes: Homes, scenario: Scenario, index: int, draws: int = _DRAWS) -> Episode:
+    """The same in any homes, which take turns; up to `draws` arrangements are tried in each. Raises NotPossible."""
     if index < 0:
         raise UserError(f"episode {index} does not exist; episodes are numbered from 0.")
-    rng = np.random.default_rng([zlib.crc32(f"{scenario.name}/{split}".encode()), index])
-    scenes = [f"{split}/{(index + k) % num_layouts}" for k in range(min(_HOMES, num_layouts))]
+    rng = np.random.default_rng([zlib.crc32(f"{scenario.name}/{homes.called}".encode()), index])
+    count = len(homes.scenes)
+    scenes = [homes.scenes[(index + k) % count] for k in range(min(_HOMES, count))]
     why = ""
     for scene in scenes:
-        layout = scene_layout(scene)
-        for _ in range(_DRAWS):
-            try:
-                episode, sim = _draw(scenario, f"{scenario.name}/{split}/{index}", scene, layout, rng), _simulator()
-                check_episode(sim, episode)
-                return replace(episode, robot_start=random_start(sim, episode, rng))
-            except (_NoRoom, Unsolvable) as error:
-                why = str(error).rstrip(".")
-    raise UserError(f"scenario {scenario.name} is not possible in scene{'s' * (len(scenes) > 1)} {', '.join(scenes)}: "
-                    f"of {_DRAWS} arrangements in each none was good, the last because {why}.")
+        try:
+            layout = homes.layout_of(scene)
+            for _ in range(draws):
+                try:
+                    episode = _draw(scenario, f"{scenario.name}/{homes.called}/{index}", scene, layout, rng)
+                    if homes.external:  # whose objects are our primitives
+                        episode = replace(episode, object_paths=())
+                    sim = homes.sim()
+                    check_episode(sim, episode, drawn=True)
+                    return replace(episode, robot_start=random_start(sim, episode, rng))
+                except (_NoRoom, Unsolvable) as error:
+                    why = f"of {draws} arrangements none was good, the last because {str(error).rstrip('.')}"
+        except SceneLacks as error:
+            why = error.lacking
+    raise NotPossible(scenario.name, scenes, why)
 
 
 def scenario_episodes(scenario: Scenario, count: int, split: str = "val", num_layouts: int = 96) -> Iterator[Episode]:
@@ -178,16 +227,41 @@ def _draw_names(scenario: Scenario, rng: np.random.Generator) -> list[str]:
 
 
 def receptacles_called(layout: Layout, word: str, scenario: str) -> list[Receptacle]:
-    """What a word of a scenario means in a home: a kind of receptacle, the name of one, or "open"."""
-    if word == "top_drawer":  # as HAB's drawer_right_top; in our kitchens the right one can be in a corner
-        return _compartments(layout, "drawer")
-    kinds = HAB_OPEN if word == "open" else (word,)
-    found = [r for r in layout.receptacles if r.kind in kinds or r.name == word]
+    """What a word of a scenario means in a home: see `Scenario`. Raises SceneLacks where there is none."""
+    if word in PLACE_WORDS:
+        return PLACE_WORDS[word](layout)
+    found = [r for r in layout.receptacles if word in (r.kind, r.name)]
     if not found:
         known = sorted({r.kind for r in layout.receptacles})
-        raise UserError(f"scenario {scenario}: home {layout.name} has no place called {word!r}; it has open, "
-                        f"{', '.join(known)}, and by name {', '.join(r.name for r in layout.receptacles)}.")
+        raise SceneLacks(layout.name, f"has no place called {word!r}; it has {', '.join((*PLACE_WORDS, *known))}, and "
+                         f"by name {', '.join(r.name for r in layout.receptacles)}",
+                         f"choose others, or another place in scenario {scenario}")
     return found
+
+
+def _open_places(layout: Layout) -> list[Receptacle]:
+    return [r for r in layout.receptacles if r.kind in HAB_OPEN] or _lacking(layout, "open receptacle")
+
+
+def _top_fridge_board(layout: Layout) -> list[Receptacle]:
+    boards = [r for r in layout.receptacles if r.kind == "fridge"] or _lacking(layout, "fridge with a board")
+    roomy = [r for r in boards if r.clearance_m >= _ROOM_M] or [max(boards, key=lambda r: r.clearance_m)]
+    return [max(roomy, key=lambda r: r.center_m[2])]
+
+
+def _widest_table(layout: Layout) -> list[Receptacle]:
+    tables = [r for r in layout.receptacles if r.kind == "table"] or _lacking(layout, "table")
+    return [max(tables, key=lambda r: min(r.half_extents_m))]
+
+
+def _lacking(layout: Layout, what: str) -> list[Receptacle]:
+    raise SceneLacks(layout.name, f"has no {what}")
+
+
+PLACE_WORDS: dict[str, Callable[[Layout], list[Receptacle]]] = {
+    "open": _open_places, "top_drawer": lambda layout: _compartments(layout, "drawer"),
+    "top_fridge_board": _top_fridge_board, "widest_table": _widest_table}
+"""Words for places that hold in any home."""
 
 
 def _draw_receptacle(layout: Layout, word: str, scenario: Scenario, rng: np.random.Generator) -> Receptacle:

@@ -207,7 +207,7 @@ def test_a_scenario_that_a_home_does_not_allow(sim):
     with pytest.raises(UserError, match=refusal):
         scenario_episode(crowded, "val", 0)
     nowhere = Scenario("nowhere", ("any",), ("garage",), ("sofa",))
-    with pytest.raises(UserError, match="has no place called 'garage'; it has open, chair"):
+    with pytest.raises(UserError, match="has no place called 'garage'; it has open, top_drawer"):
         scenario_episode(nowhere, "val", 0)
     for split, index, message in (("moon", 0, "split=moon is not one of"), ("val", -1, "numbered from 0")):
         with pytest.raises(UserError, match=message):

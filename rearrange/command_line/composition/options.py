@@ -289,20 +289,23 @@ class ExportOptions:
 @dataclass(frozen=True)
 class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of
-    a data set."""
+    a data set, or write episodes that are drawn in them."""
 
-    action: str = setting(
-        "export", "what is done; can be written without action=", choices=("export", "list", "check", "view"))
+    action: str = setting("export", "what is done; can be written without action=",
+                          choices=("export", "list", "check", "view", "episodes"))
     dataset: str | None = setting(
-        None, "list, check, view: the *.scene_dataset_config.json of a Habitat scene data set, or a folder of MuJoCo "
-              "XML files, or one; list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz",
+        None, "list, check, view, episodes: the *.scene_dataset_config.json of a Habitat scene data set, or a folder "
+              "of MuJoCo XML files, or one; list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz",
         path=True)
-    scenes: str | None = setting(None, "view: which, names with *, separated by commas; null = all")
+    scenes: str | None = setting(None, "view, episodes: which, names with *, separated by commas; null = all for view, "
+                                       "those of the split for episodes")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
-    split: str = setting("val", "apartments", choices=SPLITS)
-    count: int = setting(10, "of them, the first of the split", at_least=1, at_most=9999)
+    split: str = setting("val", "apartments, or scenes of the data set", choices=SPLITS)
+    count: int = setting(10, "export: apartments, the first of the split; episodes: how many, the first of hab= or "
+                             "skill=", at_least=1, at_most=9999)
     out: str | None = setting(
-        None, "export: folder to write, new or empty; view: the PNG file, null = scenes.png", path=True)
+        None, "export: folder to write, new or empty; view: the PNG file, null = scenes.png; episodes: the file, "
+              "null = <skill or scenario>.json.gz", path=True)
     episodes_of: tuple[str, ...] = setting(
         ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge", "tidy_house",
          "prepare_groceries", "set_table"), "skills and scenarios whose episodes are written; [] = none")
@@ -345,7 +348,8 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
     "record": (RecordOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "view": (ViewOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "reproduce": (ReproduceOptions, {"preset": "laptop"}), "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
-    "report": (ReportOptions, {}), "export": (ExportOptions, {}), "scenes": (ScenesOptions, {}),
+    "report": (ReportOptions, {}), "export": (ExportOptions, {}),
+    "scenes": (ScenesOptions, {"skill": None, "hab": None}),
     "serve": (ServeOptions, {"skill": None}), "list": (ListOptions, {})}
 
 

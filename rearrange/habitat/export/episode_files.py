@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,9 +61,18 @@ def write_habitat_episodes(path: Path, episodes: list[Episode], homes: dict[str,
         homes: what was written of each, by our name of the scene.
         data_set: path of its configuration, as habitat-lab shall open it.
     """
+    write_entries(path, [_entry(episode, homes[episode.scene], data_set) for episode in episodes])
+
+
+def write_entries(path: Path, entries: list[dict]) -> None:
+    """A file of episodes from its entries, whole or not at all; the same entries give the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    entries = [_entry(episode, homes[episode.scene], data_set) for episode in episodes]
-    path.write_bytes(gzip.compress(json.dumps({"config": None, "episodes": entries}).encode(), mtime=0))
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(gzip.compress(json.dumps({"config": None, "episodes": entries}).encode(), mtime=0))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _entry(episode: Episode, home: HomeFiles, data_set: str) -> dict:

@@ -28,7 +28,7 @@ __all__ = ["Episode", "Handoff", "Marker", "NoStartPose", "read_episodes", "repe
 OUR_FIELDS = "rearrange"
 """Key of `info` under which a file for Habitat keeps the fields that name things as our homes do."""
 _OBJECT_FILE = ".object_config.json"
-_OBJECT_PATHS = ("data/objects/ycb/configs/",)
+OBJECT_PATHS = ("data/objects/ycb/configs/",)
 _DATASET = "rearrange"
 MOST_OBJECTS = 300  # of an episode; HAB's have 30
 MOST_BYTES = 1 << 29  # of an episode file, without its compression; one of 10,000 episodes has some 200 MB
@@ -83,7 +83,7 @@ class Episode:
     labels: dict[int, str] = field(default_factory=dict)
     robot_start: tuple[float, float, float] | None = None
     handoff: Handoff | None = None  # a skill begins just there, not where it looks for a start itself
-    object_paths: tuple[str, ...] = _OBJECT_PATHS  # where Habitat looks for objects that its data set does not have
+    object_paths: tuple[str, ...] = OBJECT_PATHS  # where Habitat looks for objects that its data set does not have
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
@@ -240,15 +240,19 @@ class _Reader:
                 and (held is None or type(held) is int and 0 <= held < objects)):
             self._fail("info.handoff", "an object of skill, about (an object's number or a joint) and held (a number "
                        "or null)", entry)
-        held_pose, arm_rad = (None if entry.get(name) is None else self._seven(f"info.handoff.{name}", entry[name])
-                              for name in ("held_pose", "arm_rad"))
-        if held_pose is not None and abs(math.hypot(*held_pose[3:]) - 1.0) > 1e-3:
-            self._fail("info.handoff.held_pose", "a position and a unit quaternion (w, x, y, z)", entry["held_pose"])
+        held_pose, arm_rad = (None if entry.get(name) is None else read(f"info.handoff.{name}", entry[name])
+                              for name, read in (("held_pose", self._exact_pose), ("arm_rad", self._seven)))
         return Handoff(entry["skill"], about, held, held_pose, arm_rad)
 
     def _seven(self, name: str, value: Any) -> tuple[float, float, float, float, float, float, float]:
         a, b, c, d, e, f, g = self._numbers(name, value, 7)
         return a, b, c, d, e, f, g
+
+    def _exact_pose(self, name: str, value: Any) -> Pose:
+        pose = self._seven(name, value)
+        if abs(math.hypot(*pose[3:]) - 1.0) > 1e-3:
+            self._fail(name, "a position and a unit quaternion (w, x, y, z)", value)
+        return pose
 
     def _index(self, name: str, handle: str, handles: dict[str, int]) -> int:
         if handle not in handles:
@@ -263,6 +267,9 @@ class _Reader:
         return [float(x) for x in value]
 
     def _pose(self, name: str, value: Any) -> Pose:
+        """From a matrix, or from the numbers of a pose: through a matrix it loses its last bits."""
+        if isinstance(value, list) and len(value) == 7:
+            return self._exact_pose(name, value)
         if not isinstance(value, (list, tuple)) or len(value) != 4:
             self._fail(name, "a 4x4 matrix given as four rows of four numbers", value)
         rows = [self._numbers(f"{name} row {i}", row, 4) for i, row in enumerate(value)]
@@ -302,7 +309,10 @@ class _Reader:
         return tuple(markers)
 
     def _robot_start(self, entry: dict) -> tuple[float, float, float] | None:
-        """Habitat leaves zeros here when the task places the robot."""
+        """Ours where a file has it; Habitat leaves zeros when the task places the robot."""
+        if entry.get("robot_start") is not None:
+            x, y, yaw = self._numbers("robot_start", entry["robot_start"], 3)
+            return x, y, yaw
         x, y, z = self._numbers("start_position", entry.get("start_position") or [0, 0, 0], 3)
         qx, qy, qz, qw = self._numbers("start_rotation", entry.get("start_rotation") or [0, 0, 0, 1], 4)
         if (x, y, z) == (0.0, 0.0, 0.0) and (qx, qy, qz) == (0.0, 0.0, 0.0):

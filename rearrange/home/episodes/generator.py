@@ -22,9 +22,9 @@ from rearrange.home.apartments.episodes import Episode, Pose
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
-from rearrange.home.apartments.parts import Receptacle
+from rearrange.home.apartments.parts import Body, Receptacle
 from rearrange.home.errors import UserError
-from rearrange.home.geometry import from_frame, rotate
+from rearrange.home.geometry import from_frame, rotate, to_frame
 
 __all__ = ["KINDS", "generate_episode"]
 
@@ -49,6 +49,7 @@ _GAP_M = 0.015  # between two objects
 _HEADROOM_M = 0.02
 _HAND_HALF_WIDTH_M = 0.08  # kept free in front of the object under a shelf, where the hand cannot come from above
 _TRIES = 60
+_FRONTS_APART_M, _SAME_WAY = 0.15, 0.9  # of drawers of one column: along the way they open, cosine between their ways
 
 
 class SceneLacks(UserError):
@@ -202,7 +203,7 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
 
 
 def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
-    """The drawers of the top row, or the boards of the fridge."""
+    """The drawers with no other above them, or the boards of the fridge."""
     of_kind = [receptacle for receptacle in layout.receptacles if receptacle.kind == kind]
     if not of_kind:
         # A fridge with nothing in it is not among them.
@@ -218,9 +219,22 @@ def _compartments(layout: Layout, kind: str) -> list[Receptacle]:
                              f"has no {kind}" + (" with a receptacle behind its door" if kind == "fridge" else ""))
         raise SceneLacks(layout.name, f"has {len(opens)} {kind}{many}, but no receptacle in one that opens "
                          f"{least:.3g} {unit}")
-    floor_m = {body.name: body.position_m[2] for body in layout.bodies}
-    top_m = max(floor_m[receptacle.link] for receptacle in of_kind)
-    return [receptacle for receptacle in of_kind if floor_m[receptacle.link] > top_m - 0.01]
+    if kind == "fridge":
+        return of_kind
+    drawers = {body.name: body for body in layout.bodies if kind_of(body.name) == "drawer"}
+    top = [receptacle for receptacle in of_kind
+           if not any(_is_above(other, drawers[receptacle.link]) for other in drawers.values())]
+    if not top:
+        raise SceneLacks(layout.name, "has drawers that can be used only below others")
+    return top
+
+
+def _is_above(body: Body, other: Body) -> bool:
+    """Whether a drawer is over another one of the same column."""
+    x, y = to_frame(*body.position_m[:2], other.pose())
+    half_width_m = max(abs(part.center_m[1]) + part.half_extent_m[1] for part in other.parts if part.solid)
+    return (body.position_m[2] > other.position_m[2] and abs(x) < _FRONTS_APART_M and abs(y) < half_width_m
+            and math.cos(body.yaw_rad - other.yaw_rad) > _SAME_WAY)
 
 
 def _draw_receptacle(layout: Layout, rng: np.random.Generator) -> Receptacle:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class SceneHome:
     links: dict[str, tuple[str, str]]  # joint -> articulated object and link
     numbers: dict[str, int]  # joint -> number of its link, by which HAB's episodes call it
     shut_off: frozenset[str] = frozenset()  # receptacles that no hand gets to, as behind doors that no skill opens
+    holders: Mapping[str, str | None] = field(default_factory=dict)  # receptacle -> the object it belongs to, or stage
 
     @property
     def handles(self) -> tuple[str, ...]:
@@ -88,7 +89,9 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
     bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, fridge, (0.5, 0.5, 0.5),
                   blocked_floor=scene.blocked)
     places = _Places(scene.free_way, bare, named, doors)
-    receptacles = _named_apart([made for found in scene.receptacles if (made := places.receptacle(found))])
+    made = [(receptacle, found.handle) for found in scene.receptacles if (receptacle := places.receptacle(found))]
+    receptacles = _named_apart([receptacle for receptacle, _ in made])
+    holders = {receptacle.name: handle for receptacle, (_, handle) in zip(receptacles, made)}
     shut_off = frozenset(place.name for place in receptacles if not place.sides)
     layout = replace(bare, receptacles=tuple(place if place.sides else replace(place, sides=_all_sides(place))
                                              for place in receptacles))
@@ -98,7 +101,7 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
         del named[FRIDGE_DOOR]
     links = {name: (link.handle, link.name) for name, link in named.items()}
     numbers = {name: link.number for name, link in named.items()}
-    return SceneHome(layout, tuple(scene.origin_m.tolist()), links, numbers, shut_off)
+    return SceneHome(layout, tuple(scene.origin_m.tolist()), links, numbers, shut_off, holders)
 
 
 def _front(root: np.ndarray, door: MovingLink) -> PlanePose:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -61,13 +61,21 @@ def _of_split(dataset: str, names: Sequence[str], split: str) -> list[str]:
 
 def generated_episode(dataset: Path, kind: str, split: str, wanted: str | None, most: int, index: int) -> Episode:
     """Episode `index` of a kind in the scenes of `scenes_of`, of which the first `most` are used, in turn."""
-    names = scenes_of(dataset, split, wanted)[:most]
+    called, scenes, layout_of = selected(dataset, split, wanted, most)
+    return generate_in_scenes(kind, called, scenes, index, layout_of)
 
+
+def selected(dataset: Path, split: str, wanted: str | None,
+             most: int | None) -> tuple[str, list[str], Callable[[str], Layout]]:
+    """What the first `most` scenes of `scenes_of` are called together, and in episodes, and what gives the usable
+    layout of one.
+    """
     def layout_of(scene: str) -> Layout:
         return usable(load_scene(dataset, scene.rpartition("/")[2]).home)
 
-    where = f"{short_name(dataset)}/{split if wanted is None else wanted}"
-    return generate_in_scenes(kind, where, [name_of(dataset, name) for name in names], index, layout_of)
+    names = scenes_of(dataset, split, wanted)[:most]
+    called = f"{short_name(dataset)}/{split if wanted is None else wanted}"
+    return called, [name_of(dataset, name) for name in names], layout_of
 
 
 def refused(home: SceneHome) -> dict[str, str]:
