@@ -82,7 +82,7 @@ class HomeScene:
 
             return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes,
                                      settings.num_layouts, index)
-        return generate_episode(kind, settings.split, index, settings.num_layouts)
+        return generate_episode(kind, settings.homes, index, settings.num_layouts)
 
     def scenario_episode(self, scenario: Scenario, index: int) -> Episode:
         """Episode `index` of a scenario, likewise."""
@@ -92,7 +92,7 @@ class HomeScene:
 
             return scenario_episode_in(external_homes(Path(settings.scene_dataset), settings.split, settings.scenes,
                                                       settings.num_layouts), scenario, index)
-        return scenario_episode(scenario, settings.split, index, settings.num_layouts)
+        return scenario_episode(scenario, settings.homes, index, settings.num_layouts)
 
     def _is_external(self, index: int) -> bool:
         """Whether a generated episode takes place in an external scene; where both are mixed, its number decides."""

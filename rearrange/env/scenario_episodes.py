@@ -27,7 +27,7 @@ import numpy as np
 from rearrange.home.apartments.containers import OPEN_M_OR_RAD, kind_of
 from rearrange.home.apartments.episodes import Episode, Pose
 from rearrange.home.apartments.kept_layouts import scene_layout
-from rearrange.home.apartments.layouts import SPLIT_FAMILIES, Layout
+from rearrange.home.apartments.layouts import SPLIT_FAMILIES, WIDE, Layout
 from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.episodes.generator import (
@@ -117,7 +117,7 @@ def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: in
     """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split, or
     the next one if nothing that is drawn there can be solved. Raises UserError when these homes do not allow it.
     """
-    if split not in SPLIT_FAMILIES:
+    if split.removeprefix(WIDE) not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
     scenes = [f"{split}/{number}" for number in range(num_layouts)]
     return scenario_episode_in(Homes(split, scenes, scene_layout, _simulator), scenario, index)

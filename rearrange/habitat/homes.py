@@ -8,6 +8,7 @@ from typing import Any
 
 from rearrange.habitat.export.home_files import scene_name
 from rearrange.home.apartments.episodes import Episode
+from rearrange.home.apartments.layouts import WIDE
 from rearrange.home.errors import UserError
 from rearrange.home.scene_files.data_set import OUR_SCENE, SCENE_FILE
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome, load_home
@@ -32,11 +33,12 @@ def _advice(scene: str, there: int) -> str:
     """What to do when a scene is missing, of which so many others before it are not."""
     if not is_ours(scene):
         return _OTHER_EPISODES
-    split = scene.partition("/")[0]
+    homes = scene.rpartition("/")[0]
+    split = f"{homes.removeprefix(WIDE)}{' furniture=wide' if homes.startswith(WIDE) else ''}"
     if not there:  # it may be no data set of ours at all
         return (f"export them with rearrange scenes export split={split} count=..., or name an episode file of this "
                 "data set with sim.episodes")
-    fewer = f", or ask for fewer homes with sim.num_layouts={there}" if scene == f"{split}/{there}" else ""
+    fewer = f", or ask for fewer homes with sim.num_layouts={there}" if scene == f"{homes}/{there}" else ""
     return f"export more with rearrange scenes export split={split} count=...{fewer}"
 
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from rearrange.home.apartments.kitchen import HANDLE_STANDOFF_M
 from rearrange.home.geometry import PlanePose, from_frame, wrap_angle
+from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.articulated import Articulated
 from skills.experts.clearance import Clearance
@@ -36,12 +36,14 @@ class HandlePath:
 
     def __init__(self, sim: Simulator, name: str) -> None:
         body = next(body for body in sim.home.layout.bodies if body.name == name)
-        self.slides, self.sign = body.joint == "slide", body.hinge_sign
+        self.slides, self.sign, self.has_bar = body.joint == "slide", body.hinge_sign, handle_part(body).solid
         x, y, yaw = body.pose(0.0)
         self.out = np.array([math.cos(yaw), math.sin(yaw), 0.0])  # out of the closed front
         self.first_opening = sim.joint_position(name)
         self._handle = np.array(sim.handle_position(name))
         self.hinge = np.array([x, y, 0.0])
+        x, y, _ = body.pose(self.first_opening)
+        self.stands_out_m = float(self.out @ (self._handle - (x, y, 0.0))) if self.slides else 0.0  # before the front
 
     def at(self, opening: float) -> np.ndarray:
         """Position (3,) of the handle in the world."""
@@ -135,7 +137,13 @@ class HandleExpert:
         forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
         rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
         base = forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s
-        return self._action(servo(sim, tip + rest * STEP_S + 0.02 * rest, 0.02), self.grip, base)
+        return self._action(servo(sim, tip + rest * STEP_S + 0.02 * rest, 0.02, self._facing(opening)), self.grip, base)
+
+    def _facing(self, opening: float) -> np.ndarray | None:
+        """The cup's axis (3,) while it moves along: on a front without a bar it turns with the door."""
+        if self.path.slides or self.path.has_bar:
+            return None
+        return turned(self.axis, self.path.sign * (opening - self.path.first_opening))
 
     def _go_to_rest(self) -> np.ndarray:
         sim = self.sim
@@ -205,7 +213,8 @@ class CloseDrawerExpert(HandleExpert):
 
     def _point(self) -> np.ndarray:
         side = np.array([-self.path.out[1], self.path.out[0], 0.0])
-        return np.array(self.sim.handle_position(self.handle)) - HANDLE_STANDOFF_M * self.path.out + _BESIDE_M * side
+        return np.array(self.sim.handle_position(self.handle)) - self.path.stands_out_m * self.path.out \
+            + _BESIDE_M * side
 
     def _touches(self, opening: float) -> bool:
         return self.ready and (self.sim.cup_touches() or opening < self.path.first_opening - 0.01)

@@ -301,6 +301,7 @@ class ScenesOptions:
                                        "those of the split for episodes")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments, or scenes of the data set", choices=SPLITS)
+    furniture: str = like(HomeSettings, "furniture")
     count: int = setting(10, "export: apartments, the first of the split; episodes: how many, the first of hab= or "
                              "skill=", at_least=1, at_most=9999)
     out: str | None = setting(

@@ -22,6 +22,7 @@ from rearrange.habitat.export.object_files import write_objects
 from rearrange.habitat.export.urdf import turned, write_articulated
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import homes_called
 from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
 DATA_SET = "rearrange.scene_dataset_config.json"
@@ -79,7 +80,7 @@ def check(config: dict[str, Any]) -> Path:
 
 def write(folder: Path, out: Path, config: dict[str, Any], given: FromAbove) -> list[str]:
     """Everything into `folder`, which will be called `out`; returns what to say about it."""
-    split, count = config["split"], config["count"]
+    split, count = homes_called(config["split"], config["furniture"]), config["count"]
     layouts = [scene_layout(f"{split}/{index}") for index in range(count)]
     homes = {layout.name: write_home(folder, layout) for layout in layouts}
     write_objects(folder, layouts[0])

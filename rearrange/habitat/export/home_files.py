@@ -46,8 +46,8 @@ class HomeFiles:
 
 def scene_name(scene: str) -> str:
     """"val/3" -> "val_0003": padded, because Habitat looks for names by a part of them."""
-    split, _, index = scene.partition("/")
-    return f"{split}_{int(index):04d}"
+    split, _, index = scene.rpartition("/")
+    return f"{split.replace('/', '_')}_{int(index):04d}"
 
 
 def write_home(folder: Path, layout: Layout) -> HomeFiles:

@@ -17,9 +17,10 @@ from collections.abc import Callable
 import numpy as np
 
 from rearrange.home.apartments import furnishing
+from rearrange.home.apartments.catalogue import Catalogue
 from rearrange.home.apartments.floor_plan import WALL_HALF_M, FloorPlan
 from rearrange.home.apartments.furnishing import Furnishing
-from rearrange.home.apartments.furniture import armchair, bookcase, low_shelf, plant, round_table, sideboard, table
+from rearrange.home.apartments.furniture import plant, round_table
 from rearrange.home.apartments.palettes import PALETTES
 from rearrange.home.apartments.parts import Piece
 
@@ -34,7 +35,7 @@ def _door(rng: np.random.Generator, low: float, high: float,
 
 
 def _coffee_table(home: Furnishing, *sizes_and_style) -> Piece:
-    return table(home.rng, home.palette, "coffee_table", "coffee_table", *sizes_and_style)
+    return home.catalogue.table(home.rng, home.palette, "coffee_table", "coffee_table", *sizes_and_style)
 
 
 def _plan_quarters(rng: np.random.Generator) -> FloorPlan:
@@ -53,16 +54,16 @@ def _plan_quarters(rng: np.random.Generator) -> FloorPlan:
 
 
 def _furnish_quarters(home: Furnishing) -> None:
-    rng, palette = home.rng, home.palette
+    rng, palette, pieces = home.rng, home.palette, home.catalogue
     sides = {"row": ("north",), "counter": ("north",), "fridge": ("east", "west", "north")}
     furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD", "DDSD"), sides)
-    furnishing.dining_group(home, "dining", table(rng, palette, "dining_table"), (2, 5))
+    furnishing.dining_group(home, "dining", pieces.table(rng, palette, "dining_table"), (2, 5))
     coffee = _coffee_table(home, (0.8, 1.1), (0.5, 0.65), (0.40, 0.48))
     furnishing.lounge(home, "living", ("south", "west"), ("north", "east"), coffee)
-    home.against(bookcase(rng, palette), "living", ("west", "south", "north", "east"), 0.6)
+    home.against(pieces.bookcase(rng, palette), "living", ("west", "south", "north", "east"), 0.6)
     furnishing.bedroom(home, "bedroom", ("west", "north"), ("east", "north", "south"))
-    home.optional(sideboard(rng, palette), "dining", ("south", "east"), 0.5)
-    home.optional(armchair(rng, palette), "living", ("east", "west", "north"), 0.5)
+    home.optional(pieces.sideboard(rng, palette), "dining", ("south", "east"), 0.5)
+    home.optional(pieces.armchair(rng, palette), "living", ("east", "west", "north"), 0.5)
     home.optional(plant(rng, palette), "living", ("west", "south"), 0.6, 1.0)
 
 
@@ -81,17 +82,17 @@ def _plan_open(rng: np.random.Generator) -> FloorPlan:
 
 
 def _furnish_open(home: Furnishing) -> None:
-    rng, palette = home.rng, home.palette
+    rng, palette, pieces = home.rng, home.palette, home.catalogue
     sides = {"row": ("north",), "counter": ("north", "east"), "fridge": ("east", "west", "north")}
     furnishing.kitchen(home, "kitchen", ("DDSC", "DDSD", "CDSDC", "DSDC", "DDSDC"), sides)
     style = ("legs", "panels")[rng.integers(2)]
-    dining = table(rng, palette, "dining_table", length_m=(1.3, 1.7), style=style)
+    dining = pieces.table(rng, palette, "dining_table", length_m=(1.3, 1.7), style=style)
     furnishing.dining_group(home, "dining", dining, (2, 5), 0.5)
     coffee = _coffee_table(home, (0.7, 1.0), (0.5, 0.7), (0.40, 0.46), "panels")
     furnishing.lounge(home, "living", ("west",), ("north", "south"), coffee)
-    home.against(low_shelf(rng, palette), "living", ("south", "north"), 0.4)
+    home.against(pieces.low_shelf(rng, palette), "living", ("south", "north"), 0.4)
     furnishing.bedroom(home, "bedroom", ("west", "north"), ("north", "east", "south"))
-    home.optional(bookcase(rng, palette, "tall_bookcase"), "dining", ("east", "south"), 0.4)
+    home.optional(pieces.bookcase(rng, palette, "tall_bookcase"), "dining", ("east", "south"), 0.4)
     home.optional(plant(rng, palette), "dining", ("east", "south"), 0.6, 1.0)
 
 
@@ -115,17 +116,17 @@ def _plan_corridor(rng: np.random.Generator) -> FloorPlan:
 
 
 def _furnish_corridor(home: Furnishing) -> None:
-    rng, palette = home.rng, home.palette
+    rng, palette, pieces = home.rng, home.palette, home.catalogue
     furnishing.kitchen_corner(home, "kitchen", ("north",), ("west", "east", "north"),
                               ("CDSD", "DSDC", "DDSDC", "CDSDC"), rng.random() < 0.5)
-    dining = table(rng, palette, "dining_table", length_m=(1.0, 1.4), style="pedestal")
+    dining = pieces.table(rng, palette, "dining_table", length_m=(1.0, 1.4), style="pedestal")
     furnishing.dining_group(home, "dining", dining, (2, 4), 0.4)
     coffee = _coffee_table(home, (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
     furnishing.lounge(home, "living", ("south", "west", "east"), ("north", "south", "west", "east"), coffee)
-    home.against(bookcase(rng, palette), "living", ("north", "west", "east", "south"), 0.6)
+    home.against(pieces.bookcase(rng, palette), "living", ("north", "west", "east", "south"), 0.6)
     furnishing.bedroom(home, "bedroom", ("north", "east"), ("west", "east", "south"))
-    home.optional(sideboard(rng, palette), "dining", ("south", "east", "west"), 0.6)
-    home.optional(armchair(rng, palette), "living", ("west", "east"), 0.5)
+    home.optional(pieces.sideboard(rng, palette), "dining", ("south", "east", "west"), 0.6)
+    home.optional(pieces.armchair(rng, palette), "living", ("west", "east"), 0.5)
     home.optional(plant(rng, palette), "corridor", ("west", "east"), 0.5, 1.0)
 
 
@@ -146,19 +147,19 @@ def _plan_studio(rng: np.random.Generator) -> FloorPlan:
 
 
 def _furnish_studio(home: Furnishing) -> None:
-    rng, palette = home.rng, home.palette
+    rng, palette, pieces = home.rng, home.palette, home.catalogue
     furnishing.kitchen_row(home, "kitchen", ("north", "west"), ("DSDC", "CDSD", "DDSC"), rng.random() < 0.7)
     if rng.random() < 0.5:
         dining = round_table(rng, palette, "dining_table")
     else:
-        dining = table(rng, palette, "dining_table", length_m=(1.0, 1.5), style="panels")
+        dining = pieces.table(rng, palette, "dining_table", length_m=(1.0, 1.5), style="panels")
     furnishing.dining_group(home, "dining", dining, (2, 5), 0.5)
     coffee = _coffee_table(home, (0.6, 0.9), (0.55, 0.75), (0.42, 0.5), "pedestal")
     furnishing.lounge(home, "living", ("north", "east"), ("south", "east", "west", "north"), coffee)
-    home.against(low_shelf(rng, palette), "hall", ("east", "south"), 0.5)
+    home.against(pieces.low_shelf(rng, palette), "hall", ("east", "south"), 0.5)
     furnishing.bedroom(home, "bedroom", ("south", "east"), ("east", "west", "south"))
-    home.optional(armchair(rng, palette), "living", ("east", "south", "west"), 0.7)
-    home.optional(sideboard(rng, palette), "living", ("north", "east", "south"), 0.4)
+    home.optional(pieces.armchair(rng, palette), "living", ("east", "south", "west"), 0.7)
+    home.optional(pieces.sideboard(rng, palette), "living", ("north", "east", "south"), 0.4)
 
 
 def _plan_wings(rng: np.random.Generator) -> FloorPlan:
@@ -177,20 +178,21 @@ def _plan_wings(rng: np.random.Generator) -> FloorPlan:
 
 
 def _furnish_wings(home: Furnishing) -> None:
-    rng, palette = home.rng, home.palette
+    rng, palette, pieces = home.rng, home.palette, home.catalogue
     furnishing.kitchen_corner(home, "kitchen", ("west", "north"), ("north", "south", "west"),
                               ("DDSC", "DSDC", "CDSD", "DSD"), rng.random() < 0.6)
     if rng.random() < 0.4:
         dining = round_table(rng, palette, "dining_table")
     else:
-        dining = table(rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0), style="pedestal")
+        dining = pieces.table(rng, palette, "dining_table", length_m=(1.2, 1.8), depth_m=(0.8, 1.0), style="pedestal")
     furnishing.dining_group(home, "dining", dining, (3, 5), 0.7)
     coffee = _coffee_table(home, (0.8, 1.0), (0.55, 0.7), (0.38, 0.46), "panels")
     furnishing.lounge(home, "living", ("east", "north", "south"), ("west", "north", "south"), coffee)
-    home.against((bookcase, low_shelf)[rng.integers(2)](rng, palette), "dining", ("north", "south", "east"), 0.5)
+    case = (pieces.bookcase, pieces.low_shelf)[rng.integers(2)](rng, palette)
+    home.against(case, "dining", ("north", "south", "east"), 0.5)
     furnishing.bedroom(home, "bedroom", ("south", "west"), ("north", "west", "east"))
-    home.optional(sideboard(rng, palette), "dining", ("north", "south", "east", "west"), 0.6)
-    home.optional(armchair(rng, palette), "living", ("east", "north", "south"), 0.6)
+    home.optional(pieces.sideboard(rng, palette), "dining", ("north", "south", "east", "west"), 0.6)
+    home.optional(pieces.armchair(rng, palette), "living", ("east", "north", "south"), 0.6)
     home.optional(plant(rng, palette), "dining", ("south", "north"), 0.6, 1.0)
 
 
@@ -214,17 +216,18 @@ def _plan_ring(rng: np.random.Generator) -> FloorPlan:
 
 
 def _furnish_ring(home: Furnishing) -> None:
-    rng, palette = home.rng, home.palette
+    rng, palette, pieces = home.rng, home.palette, home.catalogue
     sides = {"row": ("north",), "counter": ("north", "east"), "fridge": ("east", "north")}
     furnishing.kitchen(home, "kitchen", ("DDSC", "DSDC", "CDSD"), sides)
-    dining = table(rng, palette, "dining_table", length_m=(1.1, 1.5), style=("legs", "pedestal")[rng.integers(2)])
+    style = ("legs", "pedestal")[rng.integers(2)]
+    dining = pieces.table(rng, palette, "dining_table", length_m=(1.1, 1.5), style=style)
     furnishing.dining_group(home, "dining", dining, (2, 5), 0.5)
     coffee = _coffee_table(home, (0.7, 1.0), (0.5, 0.65), (0.40, 0.48))
     furnishing.lounge(home, "living", ("west", "south"), ("north", "south", "west"), coffee)
-    home.against(bookcase(rng, palette), "dining", ("east", "south"), 0.5)
+    home.against(pieces.bookcase(rng, palette), "dining", ("east", "south"), 0.5)
     furnishing.bedroom(home, "bedroom", ("north", "west"), ("west", "south", "north"))
-    home.optional(armchair(rng, palette), "living", ("west", "south", "north"), 0.6)
-    home.optional(sideboard(rng, palette), "dining", ("south", "east"), 0.5)
+    home.optional(pieces.armchair(rng, palette), "living", ("west", "south", "north"), 0.6)
+    home.optional(pieces.sideboard(rng, palette), "dining", ("south", "east"), 0.5)
     home.optional(plant(rng, palette), "hall", ("north",), 0.6, 1.0)
 
 
@@ -238,11 +241,11 @@ FAMILIES: tuple[tuple[Callable[[np.random.Generator], FloorPlan], Callable[[Furn
 )
 
 
-def draw(family: int, rng: np.random.Generator) -> Furnishing:
+def draw(family: int, rng: np.random.Generator, catalogue: Catalogue) -> Furnishing:
     """One furnished flat of a family; raises `DoesNotFit` when this draw does not work out."""
     make_plan, furnish = FAMILIES[family]
     mirror_x, mirror_y, swap = (bool(b) for b in rng.integers(2, size=3))
     plan = make_plan(rng).turned(mirror_x, mirror_y, swap)
-    home = Furnishing(plan, PALETTES[family], rng)
+    home = Furnishing(plan, PALETTES[family], rng, catalogue)
     furnish(home)
     return home

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rearrange.home.apartments import furniture
-from rearrange.home.apartments import kitchen as layout_kitchen
+from rearrange.home.apartments.catalogue import Catalogue
 from rearrange.home.apartments.floor_plan import FloorPlan, Room, as_rectangle
 from rearrange.home.apartments.palettes import Palette
 from rearrange.home.apartments.parts import Body, Furniture, Part, Piece, Receptacle, box
@@ -25,8 +25,8 @@ class DoesNotFit(Exception):
 class Furnishing:
     """A flat being furnished: what stands where, and which floor has to stay free."""
 
-    def __init__(self, plan: FloorPlan, palette: Palette, rng: np.random.Generator):
-        self.plan, self.palette, self.rng = plan, palette, rng
+    def __init__(self, plan: FloorPlan, palette: Palette, rng: np.random.Generator, catalogue: Catalogue):
+        self.plan, self.palette, self.rng, self.catalogue = plan, palette, rng, catalogue
         self.walls: list[Rectangle] = [as_rectangle(w) for w in plan.outer_walls() + plan.walls]
         self.obstacles: list[Rectangle] = list(self.walls)
         self.zones: list[Rectangle] = [as_rectangle(d) for d in plan.doorways]
@@ -150,9 +150,9 @@ def kitchen_row(home: Furnishing, room: str, sides: tuple[str, ...], columns: tu
                 wall_cabinet: bool = True) -> None:
     """Fridge and counter side by side along one wall."""
     rng = home.rng
-    counter = layout_kitchen.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
+    counter = home.catalogue.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
     for _ in range(TRIES):
-        fridge = layout_kitchen.fridge(rng, home.palette, hinge_left=bool(rng.random() < 0.5))
+        fridge = home.catalogue.fridge(rng, home.palette, hinge_left=bool(rng.random() < 0.5))
         side = sides[rng.integers(len(sides))]
         _, low, high, _, _ = home.plan.wall_side(home.room(room), side)
         length = 2 * (fridge.half_width_m + counter.half_width_m) + NEIGHBOUR_GAP_M
@@ -175,10 +175,10 @@ def kitchen_corner(home: Furnishing, room: str, counter_sides: tuple[str, ...], 
                    columns: tuple[str, ...], wall_cabinet: bool = True) -> None:
     """Counter and fridge at different walls of one room."""
     rng = home.rng
-    counter = layout_kitchen.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
+    counter = home.catalogue.counter(rng, home.palette, columns[rng.integers(len(columns))], wall_cabinet)
     home.against(counter, room, counter_sides, corner=0.3)
     for hinge_left in rng.permutation(2):
-        if home.optional(layout_kitchen.fridge(rng, home.palette, bool(hinge_left)), room, fridge_sides, corner=0.4):
+        if home.optional(home.catalogue.fridge(rng, home.palette, bool(hinge_left)), room, fridge_sides, corner=0.4):
             return
     raise DoesNotFit("fridge")
 
@@ -215,7 +215,7 @@ def dining_group(home: Furnishing, room: str, table: Piece, chairs: tuple[int, i
         slots += [(2, 0.0), (-2, 0.0)]
     for k in rng.permutation(len(slots)):
         side, offset = slots[k]
-        seat = furniture.chair(rng, home.palette, f"chair_{placed}")
+        seat = home.catalogue.chair(rng, home.palette, f"chair_{placed}")
         away = seat.half_depth_m + rng.uniform(0.04, 0.14)
         if abs(side) == 1:
             local = (side * (half_x + away), offset * half_y, (math.pi if side > 0 else 0.0) + rng.uniform(-0.15, 0.15))
@@ -233,7 +233,7 @@ def lounge(home: Furnishing, room: str, sofa_sides: tuple[str, ...], tv_sides: t
            gap_m: tuple[float, float] = (0.68, 0.95)) -> None:
     """Sofa at one wall, the coffee table before it with room to pass, the television at another wall."""
     rng = home.rng
-    couch = furniture.sofa(rng, home.palette)
+    couch = home.catalogue.sofa(rng, home.palette)
     pose = home.against(couch, room, sofa_sides, corner=0.2)
     for _ in range(TRIES):
         ahead = couch.half_depth_m + coffee.half_depth_m + rng.uniform(*gap_m)
@@ -243,7 +243,7 @@ def lounge(home: Furnishing, room: str, sofa_sides: tuple[str, ...], tv_sides: t
     else:
         raise DoesNotFit("coffee table")
     home.rug(spot, coffee.half_depth_m, coffee.half_width_m)
-    home.against(furniture.tv_stand(rng, home.palette), room, tv_sides, corner=0.1)
+    home.against(home.catalogue.tv_stand(rng, home.palette), room, tv_sides, corner=0.1)
 
 
 def bedroom(home: Furnishing, room: str, bed_sides: tuple[str, ...], other_sides: tuple[str, ...]) -> None:
@@ -252,7 +252,7 @@ def bedroom(home: Furnishing, room: str, bed_sides: tuple[str, ...], other_sides
     resting = furniture.bed(rng, home.palette)
     pose = home.against(resting, room, bed_sides, corner=0.2)
     if rng.random() < 0.7:
-        stand = furniture.nightstand(rng, home.palette)
+        stand = home.catalogue.nightstand(rng, home.palette)
         beside = (resting.half_width_m + stand.half_width_m + NEIGHBOUR_GAP_M) * (1 if rng.random() < 0.5 else -1)
         home.put(stand, compose(pose, (stand.half_depth_m - resting.half_depth_m, beside, 0.0)))
     home.optional(furniture.wardrobe(rng, home.palette), room, other_sides, 0.8)

@@ -26,13 +26,13 @@ KEPT = KeptFiles("layouts", layout_sources)
 
 def kept_layout(split: str, index: int) -> Layout:
     """`make_layout`, read from a file if the same code has drawn it before."""
-    return KEPT.get(f"{split}-{index}", lambda: make_layout(split, index))
+    return KEPT.get(f"{split}-{index}".replace("/", "-"), lambda: make_layout(split, index))
 
 
 @lru_cache(maxsize=CACHED_LAYOUTS)
 def scene_layout(scene: str) -> Layout:
     """The layout of a scene such as "train/17"."""
-    split, _, index = scene.partition("/")
+    split, _, index = scene.rpartition("/")
     if not index.isdigit():
         raise UserError(f"the embedded simulator has no scene {scene!r}; scenes are called like train/17 or val/3.")
     return kept_layout(split, int(index))

@@ -40,16 +40,16 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
     for k, column in enumerate(columns):
         low_y, high_y = -half_y + k * width, -half_y + (k + 1) * width
         if column == "D":
-            parts += _drawer_panels(low_y, high_y, under, palette)
+            parts += drawer_panels(low_y, high_y, under, palette)
             for row in ((PLINTH_M + 0.01, 0.46), (0.47, under - 0.005)):
                 body, receptacle = _drawer(len(bodies), (low_y + high_y) / 2, width, row, palette)
                 bodies.append(body)
                 receptacles.append(receptacle)
         else:
             top = under if column == "C" else under - 0.14
-            parts += _cupboard(low_y, high_y, top, under, palette)
+            parts += cupboard(low_y, high_y, top, under, palette)
     sink_y = -half_y + (columns.index("S") + 0.5) * width
-    top_parts, surfaces = _worktop(half_y, sink_y, width / 2 - 0.06, height, palette)
+    top_parts, surfaces = worktop(half_y, sink_y, width / 2 - 0.06, height, palette)
     parts += top_parts
     if wall_cabinet:
         parts.append(box((BACK_X, -half_y, height + 0.58), (BACK_X + 0.32, half_y, height + 1.2), palette.cabinet))
@@ -57,17 +57,18 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
     return Piece("counter", FRONT_X, half_y, tuple(parts), (*surfaces, *receptacles), tuple(bodies), clear)
 
 
-def _drawer_panels(low_y: float, high_y: float, under: float, palette: Palette) -> list[Part]:
+def drawer_panels(low_y: float, high_y: float, under: float, palette: Palette, plinth: float = PLINTH_M) -> list[Part]:
     """The two panels between which a column of drawers slides."""
-    return [box((BACK_X + PANEL_M, low_y, PLINTH_M), (CARCASS_X, low_y + PANEL_M / 2, under), palette.cabinet),
-            box((BACK_X + PANEL_M, high_y - PANEL_M / 2, PLINTH_M), (CARCASS_X, high_y, under), palette.cabinet)]
+    return [box((BACK_X + PANEL_M, low_y, plinth), (CARCASS_X, low_y + PANEL_M / 2, under), palette.cabinet),
+            box((BACK_X + PANEL_M, high_y - PANEL_M / 2, plinth), (CARCASS_X, high_y, under), palette.cabinet)]
 
 
-def _cupboard(low_y: float, high_y: float, top: float, under: float, palette: Palette) -> list[Part]:
+def cupboard(low_y: float, high_y: float, top: float, under: float, palette: Palette,
+             plinth: float = PLINTH_M) -> list[Part]:
     """A closed cupboard: a solid block with a front and a knob bar."""
     knob_y = high_y - 0.06
-    return [box((BACK_X + PANEL_M, low_y, PLINTH_M), (CARCASS_X, high_y, top), palette.cabinet),
-            box((CARCASS_X, low_y + 0.003, PLINTH_M + 0.01), (FACE_X, high_y - 0.003, under - 0.005), palette.cabinet),
+    return [box((BACK_X + PANEL_M, low_y, plinth), (CARCASS_X, high_y, top), palette.cabinet),
+            box((CARCASS_X, low_y + 0.003, plinth + 0.01), (FACE_X, high_y - 0.003, under - 0.005), palette.cabinet),
             box((FACE_X, knob_y - 0.008, 0.55), (FACE_X + 0.02, knob_y + 0.008, 0.70), HANDLE_RGB)]
 
 
@@ -94,18 +95,18 @@ def _drawer(index: int, y: float, width: float, face: tuple[float, float], palet
     return body, receptacle
 
 
-def _worktop(half_y: float, sink_y: float, basin_half_y: float, height: float,
-             palette: Palette) -> tuple[list[Part], list[Receptacle]]:
-    """The slab left and right of the sink, and the basin let into it."""
+def worktop(half_y: float, sink_y: float, basin_half_y: float, height: float, palette: Palette,
+            edge_x: float = TOP_X) -> tuple[list[Part], list[Receptacle]]:
+    """The slab left and right of the sink, up to its edge at `edge_x`, and the basin let into it."""
     under, floor = height - SLAB_M, height - 0.13
-    low_x, high_x = BACK_X + 0.16, TOP_X - 0.09
+    low_x, high_x = BACK_X + 0.16, edge_x - 0.09
     low_y, high_y = sink_y - basin_half_y, sink_y + basin_half_y
     top, metal, t = palette.worktop, palette.metal, 0.006
     parts = [
-        box((BACK_X, -half_y, under), (TOP_X, low_y, height), top, name="counter_left"),
-        box((BACK_X, high_y, under), (TOP_X, half_y, height), top, name="counter_right"),
+        box((BACK_X, -half_y, under), (edge_x, low_y, height), top, name="counter_left"),
+        box((BACK_X, high_y, under), (edge_x, half_y, height), top, name="counter_right"),
         box((BACK_X, low_y, under), (low_x, high_y, height), top),
-        box((high_x, low_y, under), (TOP_X, high_y, height), top),
+        box((high_x, low_y, under), (edge_x, high_y, height), top),
         box((low_x, low_y, floor - t), (high_x, high_y, floor), metal, name="sink"),
         box((low_x, low_y, floor), (low_x + t, high_y, height - 0.002), metal),
         box((high_x - t, low_y, floor), (high_x, high_y, height - 0.002), metal),
@@ -113,7 +114,7 @@ def _worktop(half_y: float, sink_y: float, basin_half_y: float, height: float,
         box((low_x + t, high_y - t, floor), (high_x - t, high_y, height - 0.002), metal),
         Part("cylinder", (BACK_X + 0.09, sink_y, height + 0.12), (0.014, 0.12), metal),
         box((BACK_X + 0.078, sink_y - 0.012, height + 0.24), (BACK_X + 0.24, sink_y + 0.012, height + 0.264), metal)]
-    middle_x, half_x = (BACK_X + TOP_X) / 2, (TOP_X - BACK_X) / 2
+    middle_x, half_x = (BACK_X + edge_x) / 2, (edge_x - BACK_X) / 2
     surfaces = [Receptacle("counter_left", "counter", (middle_x, (low_y - half_y) / 2, height),
                            (half_x, (low_y + half_y) / 2), clearance_m=0.58, sides=(FRONT,)),
                 Receptacle("counter_right", "counter", (middle_x, (high_y + half_y) / 2, height),

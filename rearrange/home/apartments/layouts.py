@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rearrange.home.apartments import families as layout_families
+from rearrange.home.apartments.catalogue import CATALOGUES
 from rearrange.home.apartments.floor_grid import CELL_M, FloorGrid, blocked_cells
 from rearrange.home.apartments.floor_plan import Room
 from rearrange.home.apartments.furnishing import DoesNotFit, Furnishing, decorate
@@ -23,6 +24,9 @@ from rearrange.home.geometry import PlanePose
 __all__ = ["SPLIT_FAMILIES", "Layout", "Receptacle", "make_layout"]
 
 SPLIT_FAMILIES: dict[str, tuple[int, ...]] = {"train": (0, 1, 2), "val": (3,), "test": (4,), "unseen": (5,)}
+WIDE = "wide/"
+"""Before the name of a split: its homes have furniture as varied as the world's."""
+_STREAM = {"standard": (), "wide": (1,)}  # of random numbers
 MAX_DRAWS = 500
 MIN_FREE_ROOM_M2 = 0.8
 """Floor on which a robot can stand that every room must offer."""
@@ -61,17 +65,18 @@ class Layout:
 
 
 def make_layout(split: str, index: int) -> Layout:
-    """The layout number `index` (0, 1, 2, ...) of a split."""
-    if split not in SPLIT_FAMILIES:
+    """The layout number `index` (0, 1, 2, ...) of a split, such as "val", or "wide/val" with other furniture."""
+    furniture, base = ("wide", split.removeprefix(WIDE)) if split.startswith(WIDE) else ("standard", split)
+    if base not in SPLIT_FAMILIES:
         raise UserError(f"no split called '{split}'; choose one of: {', '.join(SPLIT_FAMILIES)}")
     if index < 0:
         raise UserError(f"layout index {index} is negative; layouts are numbered from 0")
-    families = SPLIT_FAMILIES[split]
+    families = SPLIT_FAMILIES[base]
     family = families[index % len(families)]
-    rng = np.random.default_rng((list(SPLIT_FAMILIES).index(split), index))
+    rng = np.random.default_rng((list(SPLIT_FAMILIES).index(base), index, *_STREAM[furniture]))
     for _ in range(MAX_DRAWS):
         try:
-            return _checked(layout_families.draw(family, rng), f"{split}/{index}", family)
+            return _checked(layout_families.draw(family, rng, CATALOGUES[furniture]), f"{split}/{index}", family)
         except DoesNotFit:
             continue
     raise RuntimeError(f"layout {split}/{index}: {MAX_DRAWS} draws of family {family} failed the checks")

@@ -33,7 +33,8 @@ from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
 
 ENDING = ".scene_dataset_config.json"
 SCENE_FILE = ".scene_instance.json"
-OUR_SCENE = re.compile(r"(train|val|test|unseen)/(\d+)")  # a home of ours in episodes; in a data set it is val_0003
+OUR_SCENE = re.compile(r"((?:wide/)?(?:train|val|test|unseen))/(\d+)")
+"""A home of ours in episodes; a data set calls val/3 val_0003."""
 MOST_PLACES = 500_000  # entries of folders that the paths of a data set lead through
 MOST_ENTRIES = 20_000  # of a list of a scene
 _SCENES = "scene_instances"

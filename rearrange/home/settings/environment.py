@@ -16,6 +16,7 @@ from rearrange.home.settings.setting_fields import Rule, check, checked, keys_of
 __all__ = ["NAVIGATION", "HomeSettings", "SimulatorConfig"]
 
 SPLITS = ("train", "val", "test", "unseen")
+FURNITURE = ("standard", "wide")
 SIMULATORS = ("mujoco", "habitat")
 NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, for these tasks alone
 SEEN = ("rgb", "arm_rgb", "arm_depth", "segmentation", "instruction")
@@ -61,6 +62,8 @@ class HomeSettings(SimulatorConfig):
     depth_size: int = setting(128, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
     sim: str = setting("mujoco", "simulator", choices=SIMULATORS)
     image_lag: bool = setting(True, "the policy sees the image from before the step's physics, as HAB")
+    furniture: str = setting(
+        "standard", "of the apartments: as in version 0.2, or wide: as varied as the world's", choices=FURNITURE)
     num_layouts: int = setting(
         96, "different apartments of the split; episodes are unlimited", above=0, at_most=1_000_000)
     episodes: str | None = setting(
@@ -113,6 +116,17 @@ class HomeSettings(SimulatorConfig):
                             "sim.scene_dataset= should name it.")
 
 
+    @property
+    def homes(self) -> str:
+        """What the generated apartments are called together."""
+        return homes_called(self.split, self.furniture)
+
+
+def homes_called(split: str, furniture: str) -> str:
+    """What generated apartments of a split are called with their furniture: "val", or "wide/val"."""
+    return split if furniture == "standard" else f"{furniture}/{split}"
+
+
 HOME_SETTINGS = tuple(key.name for key in keys_of(HomeSettings))
 """The settings that every environment of a skill or scenario has."""
 
@@ -128,8 +142,8 @@ class MujocoSettings(HomeSettings):
     """The embedded simulator on MuJoCo, without a GPU: procedural apartments, or scenes of a Habitat data set or in
     MJCF."""
 
-    SHOWN = ("scene_dataset", "scenes", "mix", "num_layouts", "episodes", "episodes_share", *SHARED, "substeps",
-             *SEEING)
+    SHOWN = ("scene_dataset", "scenes", "mix", "furniture", "num_layouts", "episodes", "episodes_share", *SHARED,
+             "substeps", *SEEING)
     scene_dataset: str | None = like(
         HomeSettings, "scene_dataset",
         text="a *.scene_dataset_config.json, as ReplicaCAD's, or a folder of MuJoCo XML; null = procedural apartments")

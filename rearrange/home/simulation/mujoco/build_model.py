@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import mujoco
 
 TIMESTEP_S = 1.0 / 120.0
+FRICTION = {"slide": 2.0, "hinge": 0.6}  # N, N m: dry friction of joints of which nothing else is said
 PARKING_M = (-20.0, -20.0)
 """Where object 0 waits outside the home; object i waits 0.5 m * i further along x."""
 
@@ -133,15 +134,16 @@ def _body(body: Body) -> str:
     """
     x, y, z = body.position_m
     low, high = body.range_m_or_rad
+    friction = FRICTION[body.joint] if body.friction_n_or_nm is None else body.friction_n_or_nm
     if body.joint == "slide":
-        joint = 'type="slide" axis="1 0 0" damping="6" frictionloss="2" armature="0.2"'
+        joint = f'type="slide" axis="1 0 0" damping="6" frictionloss="{friction:.4g}" armature="0.2"'
     else:
-        joint = f'type="hinge" axis="0 0 {body.hinge_sign:g}" damping="2" frictionloss="0.6" armature="0.2"'
+        joint = f'type="hinge" axis="0 0 {body.hinge_sign:g}" damping="2" frictionloss="{friction:.4g}" armature="0.2"'
     s = [
         f'<body name="{body.name}" pos="{x:.6g} {y:.6g} {z:.6g}" euler="0 0 {body.yaw_rad:.7g}">',
         f'<joint name="{body.name}" {joint} range="{low} {high}"/>',
     ]
-    s += [_part(part, ARTICULATED, 'group="1" density="150"') for part in body.parts]
+    s += [_part(part, ARTICULATED if part.solid else DECORATION, 'group="1" density="150"') for part in body.parts]
     handle = handle_part(body)
     s.append(f'<site name="{handle.name}" pos="{" ".join(f"{v:.6g}" for v in handle.center_m)}" size="0.01"/></body>')
     return "".join(s)

@@ -18,7 +18,7 @@ from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import STANDARD_SET
 from rearrange.home.kept_files import KeptFiles
 from rearrange.home.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
-from rearrange.home.simulation.mujoco.build_model import compile_home
+from rearrange.home.simulation.mujoco.build_model import compile_home, handle_part
 from rearrange.home.simulation.mujoco.collision_filter import Everything, Nearness, measure
 from rearrange.home.simulation.mujoco.contacts import ARM, BASE, NO_OWNER, SCENE
 from rearrange.home.simulation.simulator_interface import FIRST_JOINT, NOTHING
@@ -33,6 +33,8 @@ KEPT = KeptFiles("homes", lambda: [*layout_sources(), *Path(__file__).resolve().
 """Models of the first homes of a split, with the standard set of objects, and what is measured of them: three fifths of
 a first visit."""
 
+FRONT_REACH_M = 0.15
+"""Where a front has no bar, the cup holds it so near to the middle of its handle."""
 _SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
 _ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
 _AWAY = (-50.0, -50.0, 0.0)  # base pose while objects settle
@@ -58,7 +60,7 @@ class CompiledHome:
     moving_of_geom: np.ndarray  # (ngeom,) FIRST_JOINT - k where it is part of the k-th drawer or door, else NOTHING
     silent_while_held: tuple[tuple[int, ...], ...]  # of each handle the geoms that touch nothing while the cup holds it
     nearness: Nearness
-    handle_reach_m: float = math.inf  # how near to the middle of a handle the tip of the cup must be to hold it
+    handle_reach_m: tuple[float, ...] = ()  # how near to the middle of each handle the cup's tip must be to hold it
     meshes: MeshTable | None = None  # what is drawn beside the geoms
     unseen_groups: tuple[int, ...] = ()  # of geoms that are not drawn
     spare: list = field(default_factory=list)  # of rearrange.home.simulation.mujoco.model_copy: waiting for a simulator
@@ -77,15 +79,26 @@ def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHo
     """Compile the home of a scene such as "train/17" with these objects in its slots; the last ones are kept."""
     layout = scene_layout(scene)
     made = partial(_compile, layout, objects)
-    split, _, index = scene.partition("/")
-    is_kept = objects == STANDARD_SET and int(index) < CACHED_HOMES  # a quarter of a megabyte each
-    model, nearness = KEPT.get(f"{split}-{index}", made) if is_kept else made()
+    is_kept = objects == STANDARD_SET and int(scene.rpartition("/")[2]) < CACHED_HOMES  # a quarter of a megabyte each
+    model, nearness = KEPT.get(scene.replace("/", "-"), made) if is_kept else made()
     joint_names = [model.joint(i).name for i in range(model.njnt)]
     handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
-    handle_geoms = tuple((model.geom(f"{name}_handle").id,) for name in handles)
+    bodies = {body.name: body for body in layout.bodies}
+    has_bar = [handle_part(bodies[name]).solid for name in handles]
+    handle_geoms = tuple(_handle_geoms(model, name, bar) for name, bar in zip(handles, has_bar))
+    cup = (model.geom("suction_cup").id,)
     trees = [int(model.body_treeid[model.body(name).id]) for name in handles]
-    return CompiledHome(layout=layout, silent_while_held=handle_geoms,
+    return CompiledHome(layout=layout,
+                        silent_while_held=tuple(geoms if bar else cup for geoms, bar in zip(handle_geoms, has_bar)),
+                        handle_reach_m=tuple(math.inf if bar else FRONT_REACH_M for bar in has_bar),
                         **addresses(model, objects, handles, handle_geoms, trees, nearness))
+
+
+def _handle_geoms(model: mujoco.MjModel, name: str, has_bar: bool) -> tuple[int, ...]:
+    """What the cup touches to hold a drawer or door: its bar, or else anything of it."""
+    if has_bar:
+        return (model.geom(f"{name}_handle").id,)
+    return tuple(np.flatnonzero(model.geom_bodyid == model.body(name).id).tolist())
 
 
 def _compile(layout: Layout, objects: tuple[str, ...]) -> tuple[mujoco.MjModel, Nearness]:

@@ -73,9 +73,10 @@ class Suction:
     def _handle_at(self, geom: int) -> int:
         """The handle that a touched geom is a part of; -1 for none, or if the cup is too far from its middle."""
         handle = int(self._handle_of_geom[geom])
-        if handle >= 0 and self._handle_reach_m < math.inf:
+        if handle >= 0 and self._handle_reach_m[handle] < math.inf:
             where = self._data.site_xpos
-            if math.dist(where[self._site].tolist(), where[self._handle_sites[handle]].tolist()) > self._handle_reach_m:
+            if math.dist(where[self._site].tolist(), where[self._handle_sites[handle]].tolist()) \
+                    > self._handle_reach_m[handle]:
                 return -1
         return handle
 

@@ -18,7 +18,7 @@ from rearrange.home.axis_conventions import to_y_up
 from rearrange.home.scene_files.templates import BOX
 
 HANDLE_HALF_M = 0.1
-"""A marker is a point, and nothing says how large the handle is that it stands for: so near to it the cup may hold."""
+"""A marker is a point, and nothing says how large the handle is that it stands for."""
 HANDLE_INSET_M = 0.05  # of a door without a marker, from its edge
 _STANDS_OUT_M, _FOREMOST_M = 0.02, 0.015  # a bar of which nothing collides, and how much of it says where its middle is
 _FRIDGES = ("fridge", "frige", "refrigerator")  # words in the names of articulated objects; the second is ReplicaCAD's

@@ -21,8 +21,8 @@ from rearrange.home.scene_files.data_set import ENDING, DataSet
 from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.mujoco.collision_filter import measure
-from rearrange.home.simulation.mujoco.compiled_home import CompiledHome, addresses
-from rearrange.home.simulation.scenes.drawers_and_doors import HANDLE_HALF_M, drawers_of, fridge_doors, names_for
+from rearrange.home.simulation.mujoco.compiled_home import FRONT_REACH_M, CompiledHome, addresses
+from rearrange.home.simulation.scenes.drawers_and_doors import drawers_of, fridge_doors, names_for
 from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of
 from rearrange.home.simulation.scenes.mjcf import ENDING as MJCF_ENDING
 from rearrange.home.simulation.scenes.mjcf import MjcfHomes, is_mjcf
@@ -207,5 +207,5 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
             followers.setdefault(names[part.follows[0]], []).append((name, part.follows[1]))
     return CompiledScene(
         followers=followers, layout=home.layout, silent_while_held=(cup,) * len(handles),
-        handle_reach_m=1.5 * HANDLE_HALF_M, meshes=meshes, unseen_groups=UNSEEN_GROUPS, scene=home, own=own,
+        handle_reach_m=(FRONT_REACH_M,) * len(handles), meshes=meshes, unseen_groups=UNSEEN_GROUPS, scene=home, own=own,
         owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees, measure(model)))

@@ -69,8 +69,9 @@ class SceneSimulator(MujocoSimulator):
     def _of(self, episode: Episode) -> tuple[str, tuple[Marker, ...]]:
         """What the data set calls the scene of an episode, and the episode's points on drawers and doors."""
         ours = OUR_SCENE.fullmatch(episode.scene)
-        name = f"{ours[1]}_{int(ours[2]):04d}" if ours else Path(episode.scene).name.removesuffix(SCENE_FILE)
-        return name, episode.markers
+        if ours:
+            return f"{ours[1].replace('/', '_')}_{int(ours[2]):04d}", episode.markers
+        return Path(episode.scene).name.removesuffix(SCENE_FILE), episode.markers
 
     # ------------------------------------------------------------------ drawers and doors
 
