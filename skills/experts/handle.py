@@ -26,7 +26,9 @@ _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
 _STANDS_RAD_S = 0.4
 _PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
+_STAND_BACK_M_OR_RAD = 0.03  # of a drawer or door, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
+_BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
 _LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # it opens or closes by this much more than it must
 
@@ -42,6 +44,12 @@ class HandlePath:
         self.first_opening = sim.joint_position(name)
         self._handle = np.array(sim.handle_position(name))
         self.hinge = np.array([x, y, 0.0])
+        self.bar_half_m = handle_part(body).half_size_m[1] if self.slides and self.has_bar else 0.0
+        solid = [part for part in body.parts if part.solid]
+        self.half_width_m = max(abs(part.center_m[1]) + part.half_extent_m[1] for part in solid)
+        middle_m = body.position_m[2] + (min(part.center_m[2] - part.half_extent_m[2] for part in solid)
+                                         + max(part.center_m[2] + part.half_extent_m[2] for part in solid)) / 2
+        self.above_middle_m = max(0.0, float(self._handle[2]) - middle_m)  # of the front
         x, y, _ = body.pose(self.first_opening)
         self.stands_out_m = float(self.out @ (self._handle - (x, y, 0.0))) if self.slides else 0.0  # before the front
 
@@ -182,9 +190,18 @@ class HandleExpert:
                     cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
                     cost += arm_steps(*found) + 0.5 * arm_steps(found[1], rest)
                     cost += _BLOCKED_STEPS * (cost < best[0] and self.sense > 0 and self._pull_blocked(base, clearance))
+                    cost += _BLOCKED_STEPS * (cost < best[0] and self._hand_blocked(base, found[1], clearance))
                     if cost < best[0] and _free(clearance, base, found[0]):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
+
+    def _hand_blocked(self, base: PlanePose, posture: np.ndarray, clearance: Clearance) -> bool:
+        """Whether the hand meets a panel or a worktop where it touches the front."""
+        clearance.set_joint(self.handle, self.path.first_opening - _STAND_BACK_M_OR_RAD)
+        try:
+            return clearance.distance(base, posture) < 0.0
+        finally:
+            clearance.set_joint(self.handle, self.path.first_opening)
 
     def _pull_blocked(self, base: PlanePose, clearance: Clearance) -> bool:
         """Whether the base would run into something while it pulls, the arm stiff."""
@@ -212,9 +229,22 @@ class CloseDrawerExpert(HandleExpert):
     grip, sense = -1.0, -1.0
 
     def _point(self) -> np.ndarray:
-        side = np.array([-self.path.out[1], self.path.out[0], 0.0])
-        return np.array(self.sim.handle_position(self.handle)) - self.path.stands_out_m * self.path.out \
-            + _BESIDE_M * side
+        path = self.path
+        side, beside = np.array([-path.out[1], path.out[0], 0.0]), max(_BESIDE_M, path.bar_half_m + _BESIDE_BAR_M)
+        has_room = beside < path.half_width_m - 0.03
+        down = path.above_middle_m if has_room else max(path.above_middle_m, _BELOW_BAR_M)
+        on_front = np.array(self.sim.handle_position(self.handle)) - path.stands_out_m * path.out
+        return on_front + has_room * beside * side - (0.0, 0.0, down)
+
+    def _hand_blocked(self, base: PlanePose, posture: np.ndarray, clearance: Clearance) -> bool:
+        """Likewise, where the drawer is shut; the arm is stiff while the base drives there."""
+        x, y, yaw = base
+        shut = (x - self.path.first_opening * self.path.out[0], y - self.path.first_opening * self.path.out[1], yaw)
+        clearance.set_joint(self.handle, -_STAND_BACK_M_OR_RAD)
+        try:
+            return clearance.distance(shut, posture) < 0.0
+        finally:
+            clearance.set_joint(self.handle, self.path.first_opening)
 
     def _touches(self, opening: float) -> bool:
         return self.ready and (self.sim.cup_touches() or opening < self.path.first_opening - 0.01)
