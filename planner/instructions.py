@@ -39,7 +39,7 @@ def _place(sim: Simulator, order: int, field: str, point: Sequence[float]) -> st
     """`on the sofa`, by what the episode says of the k-th object, else by where the point is."""
     names = getattr(sim.episode, field)
     if order < len(names):
-        return spoken_place(sim.home.layout.receptacle(names[order]))
+        return spoken_place(sim.home.layout, sim.home.layout.receptacle(names[order]))
     return place_name(sim, tuple(point)) or "on the floor"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rearrange.home.apartments.objects import OBJECTS
 
 if TYPE_CHECKING:
+    from rearrange.home.apartments.layouts import Layout
     from rearrange.home.apartments.parts import Receptacle
     from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
     from rearrange.home.simulation.simulator_interface import Simulator
@@ -73,13 +74,15 @@ def place_name(sim: Simulator, point: tuple[float, ...]) -> str:
     from rearrange.home.episodes.scene_check import receptacle_under  # not for `--help`
 
     receptacle = receptacle_under(sim, point)
-    return "" if receptacle is None else spoken_place(receptacle)
+    return "" if receptacle is None else spoken_place(sim.home.layout, receptacle)
 
 
-def spoken_place(receptacle: Receptacle) -> str:
-    """What lies there is `on the sofa`, or `in the fridge`."""
-    name = " ".join(word for word in receptacle.name.split("_") if not word.isdigit() and word not in ("left", "right"))
-    return f"{'on' if receptacle.link is None else 'in'} the {name}"
+def spoken_place(layout: Layout, receptacle: Receptacle) -> str:
+    """What lies there is `on the sofa`, or `in the fridge`; furniture of others is called by its kind."""
+    external = layout.blocked_floor is not None
+    name = receptacle.kind if external or receptacle.kind in ("drawer", "fridge") else receptacle.name
+    words = (word for word in name.split("_") if not word.isdigit() and word not in ("left", "right"))
+    return f"{'on' if receptacle.link is None else 'in'} the {' '.join(words)}"
 
 
 def away_from(place: str) -> str:

@@ -69,7 +69,8 @@ def replay_file(job: ReplayJob, chunk: tuple[int, int]) -> Iterator[Replayed]:
 
 def environment(about: Mapping[str, Any]) -> gymnasium.Env:
     """The environment in which something was recorded. UserError for what is none."""
-    if not isinstance(about.get("env"), dict) or not isinstance(about.get("skill", about.get("scenario")), str):
+    is_skill, is_scenario = isinstance(about.get("skill"), str), isinstance(about.get("scenario"), dict)
+    if not isinstance(about.get("env"), dict) or is_skill == is_scenario:
         raise UserError(f"{STATE_FILE} is damaged: it does not say what environment was recorded.")
     if "skill" in about:
         from eval.task_from_settings import make_env

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.instructions import instructions
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario, scenarios
 from rearrange.command_line.cli import main
@@ -143,3 +144,10 @@ def test_what_cannot_be_written_is_said_in_a_sentence(dataset, words, said, caps
     action = [] if "action=list" in words else ["episodes"]
     assert main(["scenes", *action, f"dataset={dataset}", *words]) == 2
     assert re.search(said, " ".join(capsys.readouterr().err.split()))
+
+
+def test_places_of_others_are_spoken_of_by_their_kind(dataset, episodes):
+    env = ScenarioEnv(load_scenario("set_table"), HomeSettings("val", depth_size=0, scene_dataset=str(dataset)))
+    env.reset(options={"episode": episodes["set_table"][0]})
+    words = instructions(env.sim, env.symbols, env._goal)[1]  # noqa: SLF001 what the problem asks for
+    assert "out of the drawer" in words and "out of the fridge" in words and "on the table" in words

@@ -155,6 +155,17 @@ def test_the_command_records_episodes_that_replay_state_by_state(tmp_path, monke
     assert "episode 0: " in (said := capsys.readouterr().out) and "1 of 2 episodes went again" in said
 
 
+def test_the_environment_of_a_recorded_scenario_is_made_again():
+    """From what `rearrange record hab=` writes of it."""
+    from eval.recording.replay import environment
+    from rearrange.home.settings import presets
+    from rearrange.home.settings.yaml_files import plain_yaml
+
+    scenario = json.loads(json.dumps(plain_yaml(presets.CONFIGS / "hab" / "set_table.yaml")))
+    env = environment({"scenario": scenario, "env": {"split": "val", "observations": ["rgb"]}})
+    assert env.config.name == "set_table" and env.home.split == "val"
+
+
 def test_a_scenario_replays_by_its_actions_alone(tmp_path):
     """Of an expert's plan, from where it begins; what skills see and measure on the way is not in a frame."""
     from eval.recording.replay import again
