@@ -147,7 +147,7 @@ def export(config: DictConfig) -> None:
 
 
 def scenes(config: DictConfig) -> None:
-    """`rearrange scenes export | list | check | view | episodes`."""
+    """`rearrange scenes export | list | check | view | measure | episodes`."""
     asked = [group for group in ("skill", "hab") if config.get(group)]
     if config.action == "episodes":
         return _scene_episodes(config, asked)
@@ -159,6 +159,10 @@ def scenes(config: DictConfig) -> None:
             from rearrange.home.simulation.scenes.contact_sheet import view
 
             return view(config.dataset, config.scenes, config.out, _progress("reading scenes", "scenes"))
+        if config.action == "measure":
+            from rearrange.home.simulation.measures.command import measure
+
+            return measure(config.dataset, config.scenes, config.out, _progress("measuring homes", "homes"))
         if config.dataset is not None and config.dataset.endswith(".json.gz"):
             from rearrange.navigation.habitat_episodes import show as show_episodes
 

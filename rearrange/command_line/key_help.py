@@ -52,6 +52,7 @@ EXAMPLES = {
         "rearrange scenes export split=train count=96 out=homes_train episodes=1000 episodes_of=[pick,tidy_house]",
         "rearrange scenes check dataset=replica_cad/replicaCAD.scene_dataset_config.json",
         "rearrange scenes view dataset=replica_cad/replicaCAD.scene_dataset_config.json scenes=v3_sc0_* out=scenes.png",
+        "rearrange scenes measure dataset=replica_cad/replicaCAD.scene_dataset_config.json scenes=v3_sc3_*",
         "rearrange scenes episodes dataset=replica_cad/replicaCAD.scene_dataset_config.json hab=set_table count=100",
     ),
     "serve": ("rearrange serve skill=pick", "rearrange serve checkpoint=outputs/train/pick/latest port=8000"),
@@ -69,8 +70,8 @@ def help_text(settings: Settings, summary: str) -> str:
     """The help of a command, for the choices that `settings` made."""
     width = min(shutil.get_terminal_size((120, 24)).columns, 140)
     command, chosen = settings.command, settings.choices
-    words = {"bench": "<what> ", "report": "[directory ...] ", "scenes": "export | list | check | view | episodes "
-                                                                         ""}.get(command, "")
+    words = {"bench": "<what> ", "report": "[directory ...] ", "scenes": "export | list | check | view | "
+                                                                         "measure | episodes "}.get(command, "")
     program = f"rearrange {command} {words}"
     if not (module := bench.MODULES.get(chosen.get("bench"), "eval.bench")).startswith("eval.bench"):
         program = f"python -m {module} "

@@ -10,7 +10,7 @@ COMMANDS = {
     "bench": "measure speed on this machine",
     "report": "write one HTML page with plots, videos and episodes of runs",
     "export": "write a trained policy as a file for ONNX or torch.export, which runs without this package",
-    "scenes": "write our homes as a data set for Habitat; check and view any such data set, draw episodes in it",
+    "scenes": "write our homes as a data set for Habitat; check, view or measure such data sets, draw episodes in them",
     "serve": "let a policy act for others, over a websocket",
     "list": "show skills, simulators and checkpoints",
     "doctor": "say what is installed, what is missing, and the command that mends it",

@@ -289,24 +289,24 @@ class ExportOptions:
 @dataclass(frozen=True)
 class ScenesOptions:
     """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of
-    a data set, or write episodes that are drawn in them."""
+    a data set, measure what homes offer, or write episodes that are drawn in them."""
 
     action: str = setting("export", "what is done; can be written without action=",
-                          choices=("export", "list", "check", "view", "episodes"))
+                          choices=("export", "list", "check", "view", "measure", "episodes"))
     dataset: str | None = setting(
-        None, "list, check, view, episodes: the *.scene_dataset_config.json of a Habitat scene data set, or a folder "
-              "of MuJoCo XML files, or one; list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz",
-        path=True)
-    scenes: str | None = setting(None, "view, episodes: which, names with *, separated by commas; null = all for view, "
-                                       "those of the split for episodes")
+        None, "list, check, view, measure, episodes: the *.scene_dataset_config.json of a Habitat scene data set, or a "
+              "folder of MuJoCo XML files, or one; measure: several, separated by commas, or null = our homes alone; "
+              "list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz", path=True)
+    scenes: str | None = setting(None, "view, measure, episodes: which, names with *, separated by commas; null = all "
+                                       "for view and measure, those of the split for episodes")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments, or scenes of the data set", choices=SPLITS)
     furniture: str = like(HomeSettings, "furniture")
     count: int = setting(10, "export: apartments, the first of the split; episodes: how many, the first of hab= or "
                              "skill=", at_least=1, at_most=9999)
     out: str | None = setting(
-        None, "export: folder to write, new or empty; view: the PNG file, null = scenes.png; episodes: the file, "
-              "null = <skill or scenario>.json.gz", path=True)
+        None, "export: folder to write, new or empty; view, measure: the PNG file, null = scenes.png or "
+              "measures.png; episodes: the file, null = <skill or scenario>.json.gz", path=True)
     episodes_of: tuple[str, ...] = setting(
         ("pick", "place", "navigate", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge", "tidy_house",
          "prepare_groceries", "set_table"), "skills and scenarios whose episodes are written; [] = none")

@@ -1,0 +1,1 @@
+"""What a set of homes offers, measured: `rearrange scenes measure`."""
