@@ -155,10 +155,12 @@ def test_a_home_of_others_is_measured_by_the_same_rules(tmp_path):
 
 
 def test_values_lie_inside_only_with_a_margin():
-    ours = [0.0, 1.0]
-    assert [position([v], ours) for v in (0.5, 0.06, 0.02, 1.0, 1.2)] == ["inside", "inside", *["at the edge"] * 2,
-                                                                          "outside"]
+    assert [position([v], [1.0, 2.0]) for v in (1.5, 1.06, 1.02, 2.0, 2.2)] == [
+        "inside", "inside", "at the edge", "at the edge", "outside"]
+    assert position([0.0, 0.5], [0.0, 1.0]) == "inside", "no handle stands out by less than nothing"
+    assert position([3.0], [1.0, 3.0], most=3.0) == "inside" and position([3.0], [1.0, 3.0]) == "at the edge"
     assert position([0.5], [0.5, 0.5]) == "inside", "what is the same everywhere has no margin"
+    assert position(["bar"], ["bar"] + 30 * ["flat"]) == "at the edge"
     assert position(["bar"], ["bar", "flat"]) == "inside" and position(["bar", "hole"], ["bar"]) == "outside"
     assert said([0.25, 0.75, 1.5]) == "0.250 .. 1.50 (0.750)" and said(["bar", "flat", "bar", "bar"]) == (
         "bar 75 %, flat 25 %")
@@ -169,13 +171,12 @@ def test_the_verdict_names_each_property_outside():
     other = MeasuredSet("theirs", 1, {("drawer", "width (m)"): [0.5, 0.9], ("drawer", "front"): ["bar"],
                                       ("flap", "range (rad)"): [1.0, 1.0]})
     assert verdict(other, ours) == [
-        "  outside: flap: there are 2; ours has none",
+        "  not in ours: flap (2)",
         "  outside: drawer, width (m): 0.500 .. 0.900; ours 0.400 .. 0.600 (1 of 2)",
-        "theirs: of 2 properties 1 lie outside ours, 0 at its edge (margin 5% of its range); 1 kinds of furniture that "
-        "ours lacks."]
-    assert verdict(ours, ours)[-1].startswith("ours: of 2 properties 0 lie outside ours, 1 at its edge")
+        "theirs: 1 of 2 properties lie inside ours with a margin of 5% of its range, 0 at its edge, 1 outside."]
+    assert verdict(ours, ours)[-1].endswith("1 at its edge, 0 outside.")
     inner = MeasuredSet("inner", 1, {("drawer", "width (m)"): [0.5], ("drawer", "front"): ["bar"]})
-    assert verdict(inner, ours) == ["inner: every value lies inside ours with a margin of 5% of its range."]
+    assert verdict(inner, ours) == ["inner: all 2 properties lie inside ours with a margin of 5% of its range."]
 
 
 def test_the_command_shows_sets_side_by_side(tmp_path, capsys, monkeypatch):
@@ -186,7 +187,7 @@ def test_the_command_shows_sets_side_by_side(tmp_path, capsys, monkeypatch):
     assert [word for word in ("ours, train (3)", "ours, val (1)", "ours, test (1)", "homes (1)") if word in lines[0]][
         3:] == ["homes (1)"]
     assert any(line.startswith("  outside: drawer, width (m): 0.700; ours") for line in lines)
-    assert lines[-1].startswith("homes: of ")
+    assert lines[-1].startswith("homes: ") and lines[-1].endswith(" outside.")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert main(["scenes", "measure", f"out={picture}"]) == 0
     assert "outside" not in capsys.readouterr().out, "our homes alone need no verdict"

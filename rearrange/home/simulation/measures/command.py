@@ -16,7 +16,7 @@ from rearrange.home.simulation.measures.measured_set import (
     AT_EDGE,
     OUTSIDE,
     MeasuredSet,
-    position,
+    beside,
     properties_of,
     said,
     verdict,
@@ -126,8 +126,6 @@ def _print_table(sets: Sequence[MeasuredSet]) -> None:
 
 
 def _cell(measured: MeasuredSet, key: tuple[str, str], ours: MeasuredSet, is_marked: bool) -> str:
-    values, own = measured.values.get(key), ours.values.get(key)
-    if not values:
+    if key not in measured.values:
         return "-"
-    where = position(values, own) if own else OUTSIDE
-    return said(values) + (_MARKS.get(where, "") if is_marked else "")
+    return said(measured.values[key]) + (_MARKS.get(beside(key, measured, ours), "") if is_marked else "")

@@ -13,7 +13,8 @@ from rearrange.home.simulation.measures.shapes import HomeShapes
 _ABOVE_FURNITURE_M = 2.2  # at this height only walls stand
 _EVERY = 5  # cells between points that rooms are measured at
 _PERCENTILES = (10, 50, 90)  # of the floor, that stand for its narrow, usual and wide rooms
-_WAYS_M = np.arange(0.5, 1.61, 0.05)
+WAY, WIDEST_WAY_M = "narrowest on the way to a surface (m)", 1.6  # what is wider counts as so wide
+_WAYS_M = np.arange(0.5, WIDEST_WAY_M + 0.01, 0.05)
 _AT_M = 0.8  # who is so near to a surface has come to it
 
 
@@ -29,8 +30,7 @@ def floors(home: HomeShapes) -> Values:
             for value in np.percentile(lengths, _PERCENTILES):
                 yield "floor", f"between walls, {name} way (m)", float(value)
     for width in ways_to(home.obstacles, home.layout.receptacles).values():
-        if width < _WAYS_M[-1]:  # else it is wider than is measured
-            yield "floor", "narrowest on the way to a surface (m)", width
+        yield "floor", WAY, width
 
 
 def section(triangles: np.ndarray, height_m: float) -> np.ndarray:

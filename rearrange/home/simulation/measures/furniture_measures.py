@@ -23,7 +23,7 @@ _LEAST_M = LEAST_OPEN_M_OR_RAD["drawer"] - 1e-6
 _UPRIGHT = 0.95  # cosine
 _LEAF_M = 0.1  # a door is not thicker
 _FREE_FROM_M = 0.1  # free floor is counted from so far before a front, on which there may be a handle
-_FREE_TO_M = 3.0
+FREE_FLOOR, MOST_FREE_M = "free floor before it (m)", 3.0  # what is farther counts as so far
 
 
 def openings(home: HomeShapes) -> Values:
@@ -131,9 +131,7 @@ def _with_front(home: HomeShapes, opening: Opening, group: str) -> Iterator[tupl
     if group in (DRAWER, FRIDGE_DOOR):
         if group == DRAWER:
             yield "edge above stands out (m)", edge_above(solid, _turned(home.still_touched, yaw))
-        free_m = free_before(home, front, yaw)
-        if free_m is not None:
-            yield "free floor before it (m)", free_m
+        yield FREE_FLOOR, free_before(home, front, yaw)
 
 
 def _frictions(opening: Opening) -> Iterator[tuple[str, float]]:
@@ -156,16 +154,16 @@ def _handle(opening: Opening, front: Front, yaw: float) -> tuple[float, float] |
     return tuple((a + b) / 2 for a, b in zip(front.handle_low, front.handle_high))
 
 
-def free_before(home: HomeShapes, front: Front, yaw: float) -> float | None:
-    """How far the floor before the middle of a front is free (m); None where it is farther than is measured."""
+def free_before(home: HomeShapes, front: Front, yaw: float) -> float:
+    """How far the floor before the middle of a front is free (m)."""
     c, s = math.cos(yaw), math.sin(yaw)
     across = (front.low[0] + front.high[0]) / 2
-    for out in np.arange(_FREE_FROM_M, _FREE_TO_M, CELL_M / 2):
+    for out in np.arange(_FREE_FROM_M, MOST_FREE_M, CELL_M / 2):
         x, y = front.plane_m + out, across
         i, j = int((c * x - s * y) // CELL_M), int((s * x + c * y) // CELL_M)
         if not (0 <= i < home.obstacles.shape[0] and 0 <= j < home.obstacles.shape[1]) or home.obstacles[i, j]:
             return float(out)
-    return None
+    return MOST_FREE_M
 
 
 def _turned(triangles: np.ndarray, yaw: float) -> np.ndarray:

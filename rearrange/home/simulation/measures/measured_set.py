@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from rearrange.home.simulation.measures.floor_measures import floors
+from rearrange.home.simulation.measures.floor_measures import WAY, WIDEST_WAY_M, floors
 from rearrange.home.simulation.measures.furniture_measures import (
     DRAWER,
     FLAP,
+    FREE_FLOOR,
     FRIDGE_DOOR,
+    MOST_FREE_M,
     OTHER_DOOR,
     SHORT_DRAWER,
     SLIDING_DOOR,
@@ -24,6 +27,7 @@ from rearrange.home.simulation.measures.shapes import HomeShapes
 OUTSIDE, AT_EDGE, INSIDE = "outside", "at the edge", "inside"
 MARGIN = 0.05  # of the range that a value should lie within
 _SAME = 1e-3  # m, rad, N, ...: values that differ less are the same
+_MOST = {WAY: WIDEST_WAY_M, FREE_FLOOR: MOST_FREE_M}  # property -> the most that is measured
 _FIRST = (DRAWER, FRIDGE_DOOR, "counter", "sink", "fridge board", "board", "table", "coffee table", "chair", "sofa",
           "tv stand", "floor")
 _LAST = (SHORT_DRAWER, OTHER_DOOR, SLIDING_DOOR, FLAP)
@@ -64,14 +68,27 @@ def properties_of(sets: Iterable[MeasuredSet]) -> list[Property]:
     return sorted(found, key=lambda key: order[key[0]])
 
 
-def position(values: list[float] | list[str], ours: list[float] | list[str]) -> str:
-    """Where the values of a property lie beside ours: outside, at the edge, or inside with the margin."""
+def position(values: list[float] | list[str], ours: list[float] | list[str], most: float = math.inf) -> str:
+    """Where the values of a property lie beside ours: outside, at the edge, or inside with the margin.
+
+    No margin is asked for at 0 and at `most`, beyond which there are no values, nor of what is the same everywhere.
+    """
     if isinstance(values[0], str):
-        return INSIDE if set(values) <= set(ours) else OUTSIDE
-    low, high, margin = min(ours), max(ours), MARGIN * (max(ours) - min(ours))
+        if not set(values) <= set(ours):
+            return OUTSIDE
+        return INSIDE if all(ours.count(word) >= MARGIN * len(ours) for word in values) else AT_EDGE
+    low, high = min(ours), max(ours)
     if min(values) < low - _SAME or max(values) > high + _SAME:
         return OUTSIDE
-    return INSIDE if low + margin - _SAME <= min(values) and max(values) <= high - margin + _SAME else AT_EDGE
+    margin = MARGIN * (high - low) - _SAME
+    has_room = (low <= _SAME or min(values) >= low + margin, high >= most - _SAME or max(values) <= high - margin)
+    return INSIDE if all(has_room) else AT_EDGE
+
+
+def beside(key: Property, measured: MeasuredSet, ours: MeasuredSet) -> str:
+    """`position` of a property of a set, which lies outside if ours does not have it."""
+    own = ours.values.get(key)
+    return position(measured.values[key], own, _MOST.get(key[1], math.inf)) if own else OUTSIDE
 
 
 def said(values: list[float] | list[str]) -> str:
@@ -87,32 +104,25 @@ def said(values: list[float] | list[str]) -> str:
 
 def verdict(measured: MeasuredSet, ours: MeasuredSet) -> list[str]:
     """A line for each property of a set that does not lie inside ours with the margin, and a line that counts them."""
-    lines, counted, shared = [], Counter[str](), 0
-    for group in dict.fromkeys(group for group, _ in properties_of([measured])):
-        if not ours.has_group(group):
-            lines.append(f"  outside: {group}: there are {measured.count(group)}; ours has none")
-    for key in properties_of([measured]):
-        if not ours.has_group(key[0]):
-            continue
-        values, own = measured.values[key], ours.values.get(key, [])
-        where = position(values, own) if own else OUTSIDE
+    properties = properties_of([measured])
+    lacking = [group for group in dict.fromkeys(group for group, _ in properties) if not ours.has_group(group)]
+    lines = [f"  not in ours: {group} ({measured.count(group)})" for group in lacking]
+    shared, counted = [key for key in properties if key[0] not in lacking], Counter[str]()
+    for key in shared:
+        where, values, own = beside(key, measured, ours), measured.values[key], ours.values.get(key, [])
         counted[where] += 1
-        shared += 1
         if where != INSIDE:
-            has = said(own) if own else "none"
-            lines.append(f"  {where}: {', '.join(key)}: {said(values)}; ours {has}{_share(values, own, where)}")
-    missing = len(lines) - counted[OUTSIDE] - counted[AT_EDGE]
-    groups = f"; {missing} kinds of furniture that ours lacks" if missing else ""
-    if not lines:
-        return [f"{measured.name}: every value lies inside ours with a margin of {MARGIN:.0%} of its range."]
-    return [*lines, f"{measured.name}: of {shared} properties {counted[OUTSIDE]} lie outside ours, "
-                    f"{counted[AT_EDGE]} at its edge (margin {MARGIN:.0%} of its range){groups}."]
+            lines.append(f"  {where}: {', '.join(key)}: {said(values)}; ours {said(own) if own else 'none'}"
+                         f"{_share(values, own) if where == OUTSIDE and own else ''}")
+    inside = f"inside ours with a margin of {MARGIN:.0%} of its range"
+    if counted[INSIDE] == len(shared):
+        return [*lines, f"{measured.name}: all {len(shared)} properties lie {inside}."]
+    return [*lines, f"{measured.name}: {counted[INSIDE]} of {len(shared)} properties lie {inside}, "
+                    f"{counted[AT_EDGE]} at its edge, {counted[OUTSIDE]} outside."]
 
 
-def _share(values: list[float] | list[str], own: list[float] | list[str], where: str) -> str:
+def _share(values: list[float] | list[str], own: list[float] | list[str]) -> str:
     """How many of the values lie outside."""
-    if where != OUTSIDE or not own:
-        return ""
     if isinstance(values[0], str):
         beyond = sum(value not in own for value in values)
     else:

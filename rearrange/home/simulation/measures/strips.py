@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rearrange.home.simulation.measures.measured_set import OUTSIDE, MeasuredSet, position, properties_of, said
+from rearrange.home.simulation.measures.measured_set import OUTSIDE, MeasuredSet, beside, properties_of, said
 
 _COLORS = ((70, 110, 180), (120, 160, 210), (170, 195, 225), (215, 120, 40), (120, 150, 60), (150, 90, 160),
            (190, 160, 40), (90, 90, 90))
@@ -59,7 +59,6 @@ def _row(draw: Any, corner: tuple[int, int], sets: Sequence[MeasuredSet], key: t
     """One property: its name, and a line for each set."""
     x, y = corner
     draw.text((x + 8, y), key[1], fill=_INK)
-    own = sets[0].values.get(key, [])
     numbers = [value for measured in sets for value in measured.values.get(key, []) if not isinstance(value, str)]
     words = [word for word, _ in Counter(value for measured in sets for value in measured.values.get(key, [])
                                          if isinstance(value, str)).most_common()]
@@ -70,7 +69,7 @@ def _row(draw: Any, corner: tuple[int, int], sets: Sequence[MeasuredSet], key: t
             continue
         top += _LINE_PX
         color = _COLORS[number % len(_COLORS)]
-        outside = number >= ours and (not own or position(values, own) == OUTSIDE)
+        outside = number >= ours and beside(key, measured, sets[0]) == OUTSIDE
         draw.line((left, top + 5, left + _STRIP_PX, top + 5), fill=_FAINT)
         if words:
             _shares(draw, (left, top), values, words)
