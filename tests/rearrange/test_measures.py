@@ -59,6 +59,8 @@ def test_a_hole_to_grip_is_recessed_and_a_gap_at_the_edge_is_not():
     low, high, left, right = (((-0.02, -0.3, 0.0), (0.0, 0.3, 0.14)), ((-0.02, -0.3, 0.17), (0.0, 0.3, 0.2)),
                               ((-0.02, -0.3, 0.14), (0.0, -0.06, 0.17)), ((-0.02, 0.06, 0.14), (0.0, 0.3, 0.17)))
     assert front_of(boxes(low, high, left, right)).kind == RECESSED
+    low, upper = ((-0.02, -0.3, 0.0), (0.0, 0.3, 0.14)), ((-0.02, -0.3, 0.148), (0.0, 0.3, 0.2))
+    assert front_of(boxes(low, upper)).kind == FLAT, "no finger gets into 8 mm"
     rail = ((-0.3, -0.308, 0.0), (-0.1, 0.308, 0.1))  # is seen as 8 mm beside the front
     assert front_of(boxes(PLATE, rail)).kind == FLAT
 
@@ -140,7 +142,8 @@ def test_our_homes_measure_what_they_were_made_with():
 
 
 def test_a_home_of_others_is_measured_by_the_same_rules(tmp_path):
-    values = values_of(shapes_of_scene(make_homes(tmp_path / "homes"), "kitchen"))
+    home = shapes_of_scene(make_homes(tmp_path / "homes"), "kitchen")
+    values = values_of(home)
     drawer = {what: value for (group, what), (value, *_) in values.items() if group == "drawer"}
     assert drawer["front as seen"] == FLAT and drawer["travel (m)"] == 0.5
     assert drawer["width (m)"] == pytest.approx(0.7) and drawer["height (m)"] == pytest.approx(0.24)
@@ -151,7 +154,21 @@ def test_a_home_of_others_is_measured_by_the_same_rules(tmp_path):
     assert door["hinge"] == "right", "as one faces it"
     assert values["fridge board", "height (m)"][0] == pytest.approx(0.71, abs=0.02)
     assert values["counter", "height (m)"] == pytest.approx([0.9])
+    assert (values["table", "depth (m)"], values["table", "width (m)"]) == ([0.6], [1.0])
     assert max(values["floor", "between walls, longer way (m)"]) == pytest.approx(6.0, abs=0.1)
+    table = next(place for place in home.layout.receptacles if place.kind == "table")
+    assert home.obstacles[tuple(int(v / 0.05) for v in table.center_m[:2])]
+
+
+def test_what_no_arm_reaches_is_left_out(tmp_path):
+    homes = make_homes(tmp_path / "homes")
+    text = (homes / "kitchen.xml").read_text()
+    for old, new in (('"0 0 0.6" material', '"0 0 1.6" material'), ("0 0 0.72", "0 0 1.72")):
+        assert old in text
+        text = text.replace(old, new)
+    (homes / "kitchen.xml").write_text(text)
+    values = values_of(shapes_of_scene(homes, "kitchen"))
+    assert ("table", "height (m)") not in values and ("counter", "height (m)") in values
 
 
 def test_values_lie_inside_only_with_a_margin():
@@ -175,6 +192,10 @@ def test_the_verdict_names_each_property_outside():
         "  outside: drawer, width (m): 0.500 .. 0.900; ours 0.400 .. 0.600 (1 of 2)",
         "theirs: 1 of 2 properties lie inside ours with a margin of 5% of its range, 0 at its edge, 1 outside."]
     assert verdict(ours, ours)[-1].endswith("1 at its edge, 0 outside.")
+    far = MeasuredSet("far", 1, {("drawer", "free floor before it (m)"): [1.0, 3.0]})
+    assert "1 at its edge" in verdict(far, far)[-1], "its low end alone: 3 m is the most that is measured"
+    nearer = MeasuredSet("nearer", 1, {("drawer", "free floor before it (m)"): [2.0, 3.0]})
+    assert len(verdict(nearer, far)) == 1
     inner = MeasuredSet("inner", 1, {("drawer", "width (m)"): [0.5], ("drawer", "front"): ["bar"]})
     assert verdict(inner, ours) == ["inner: all 2 properties lie inside ours with a margin of 5% of its range."]
 
