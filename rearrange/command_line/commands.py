@@ -162,7 +162,8 @@ def scenes(config: DictConfig) -> None:
         if config.action == "measure":
             from rearrange.home.simulation.measures.command import measure
 
-            return measure(config.dataset, config.scenes, config.out, _progress("measuring homes", "homes"))
+            return measure(config.dataset, config.scenes, config.furniture, config.out,
+                           _progress("measuring homes", "homes"))
         if config.dataset is not None and config.dataset.endswith(".json.gz"):
             from rearrange.navigation.habitat_episodes import show as show_episodes
 

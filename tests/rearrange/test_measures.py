@@ -154,6 +154,7 @@ def test_a_home_of_others_is_measured_by_the_same_rules(tmp_path):
     assert door["hinge"] == "right", "as one faces it"
     assert values["fridge board", "height (m)"][0] == pytest.approx(0.71, abs=0.02)
     assert values["counter", "height (m)"] == pytest.approx([0.9])
+    assert values["drawer", "free floor before it (m)"] == [3.0], "its own front is no obstacle"
     assert (values["table", "depth (m)"], values["table", "width (m)"]) == ([0.6], [1.0])
     assert max(values["floor", "between walls, longer way (m)"]) == pytest.approx(6.0, abs=0.1)
     table = next(place for place in home.layout.receptacles if place.kind == "table")
@@ -212,6 +213,17 @@ def test_the_command_shows_sets_side_by_side(tmp_path, capsys, monkeypatch):
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert main(["scenes", "measure", f"out={picture}"]) == 0
     assert "outside" not in capsys.readouterr().out, "our homes alone need no verdict"
+    assert main(["scenes", "measure", "furniture=wide", f"out={picture}"]) == 0
+    assert "ours, wide/train (3)" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_what_stands_before_a_front_ends_its_free_floor(tmp_path):
+    homes = make_homes(tmp_path / "homes")
+    text = (homes / "kitchen.xml").read_text()
+    (homes / "kitchen.xml").write_text(text.replace("<body name=\"apple\"", (
+        '<geom type="box" size="0.2 0.2 0.4" pos="-0.99 1 0.4"/><body name="apple"')))
+    values = values_of(shapes_of_scene(homes, "kitchen"))
+    assert values["drawer", "free floor before it (m)"] == pytest.approx([1.2], abs=0.06)
 
 
 BAD = {  # what is asked, and what is said

@@ -12,6 +12,7 @@ from typing import Any
 from rearrange.home.apartments.layouts import SPLIT_FAMILIES
 from rearrange.home.errors import UserError
 from rearrange.home.files import may_be_written
+from rearrange.home.settings.environment import homes_called
 from rearrange.home.simulation.measures.measured_set import (
     AT_EDGE,
     OUTSIDE,
@@ -35,13 +36,14 @@ Progress = Callable[[int], AbstractContextManager[Any]]
 _Reader = Callable[[], HomeShapes]
 
 
-def measure(dataset: str | None, wanted: str | None, out: str | None, progress_of: Progress) -> None:
+def measure(dataset: str | None, wanted: str | None, furniture: str, out: str | None, progress_of: Progress) -> None:
     """Print the table and the verdict, and write the picture. Raises UserError, at the end, for scenes that cannot be
     used.
 
     Args:
         dataset: Paths of data sets, separated by commas; None: our homes alone.
         wanted: Names of scenes with *, separated by commas; None: all. A data set with no such scene is measured whole.
+        furniture: Of our homes: standard or wide.
         out: The PNG file; None: measures.png.
         progress_of: Makes a `trainer.logs.progress.Progress` for a number of scenes.
     """
@@ -55,7 +57,7 @@ def measure(dataset: str | None, wanted: str | None, out: str | None, progress_o
         raise UserError(f"dataset= names {len(paths)} data sets; {MOST_SETS} at most fit side by side.")
     if wanted is not None and not paths:
         raise UserError(f"scenes={wanted} chooses among the scenes of a data set: name one with dataset=.")
-    readers = [(f"ours, {split}", _of_split(split)) for split in SPLITS]
+    readers = [(f"ours, {homes_called(split, furniture)}", _of_split(split, furniture)) for split in SPLITS]
     readers += [(short_name(path), scenes) for path, scenes in zip(paths, _of_data_sets(paths, wanted), strict=True)]
     sets, problems = _measured(readers, progress_of)
     found = [measured for measured in sets if measured.homes]
@@ -74,9 +76,9 @@ def measure(dataset: str | None, wanted: str | None, out: str | None, progress_o
         raise UserError(f"dataset={dataset}: {len(problems)} scene{'s' if len(problems) > 1 else ''} cannot be used.")
 
 
-def _of_split(split: str) -> list[_Reader]:
-    count = HOMES_OF_FAMILY * len(SPLIT_FAMILIES[split])
-    return [partial(shapes_of_apartment, f"{split}/{index}") for index in range(count)]
+def _of_split(split: str, furniture: str) -> list[_Reader]:
+    count, homes = HOMES_OF_FAMILY * len(SPLIT_FAMILIES[split]), homes_called(split, furniture)
+    return [partial(shapes_of_apartment, f"{homes}/{index}") for index in range(count)]
 
 
 def _of_data_sets(paths: Sequence[Path], wanted: str | None) -> list[list[_Reader]]:

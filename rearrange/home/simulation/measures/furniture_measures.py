@@ -22,7 +22,7 @@ SHORT_DRAWER, SLIDING_DOOR, OTHER_DOOR, FLAP = "short drawer", "sliding door", "
 _LEAST_M = LEAST_OPEN_M_OR_RAD["drawer"] - 1e-6
 _UPRIGHT = 0.95  # cosine
 _LEAF_M = 0.1  # a door is not thicker
-_FREE_FROM_M = 0.1  # free floor is counted from so far before a front, on which there may be a handle
+_FREE_FROM_M = 0.15  # so near before a front there may be its handle, or the edge of a worktop
 FREE_FLOOR, MOST_FREE_M = "free floor before it (m)", 3.0  # what is farther counts as so far
 
 
