@@ -13,7 +13,7 @@ from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
 from planner.predicates import PREDICATES, Symbols, World, holds
 from planner.rules import AT_M
 from planner.search import Outcome, Result, search
-from rearrange.home.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
+from rearrange.home.apartments.containers import inside_at, kind_of, opened_to
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.errors import UserError
@@ -103,7 +103,7 @@ def name_things(episode: Episode, layout: Layout) -> Symbols:
         for joint in closed_or_not:
             now = episode.articulated.get(joint, 0.0)
             there = (inside_at(layout, episode.start_poses[index], joint, now)
-                     or any(inside_at(layout, goal, joint, opening) for opening in (now, OPEN_M_OR_RAD["drawer"])))
+                     or any(inside_at(layout, goal, joint, opening) for opening in (now, opened_to(layout, joint))))
             if there and joint not in drawers:
                 drawers.append(joint)
     joints = {f"cabinet_{j}": joint for j, joint in enumerate(drawers)}

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.home.apartments.containers import OPEN_M_OR_RAD, kind_of
+from rearrange.home.apartments.containers import OPEN_M_OR_RAD, kind_of, opened_to
 from rearrange.home.apartments.episodes import Episode, Pose
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.layouts import SPLIT_FAMILIES, WIDE, Layout
@@ -178,11 +178,11 @@ def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: 
     names = _draw_names(scenario, rng)
     starts = [_draw_receptacle(layout, word, scenario, rng) for word in scenario.starts]
     goals = [_draw_receptacle(layout, word, scenario, rng) for word in scenario.goals]
-    opened = {body.name: OPEN_M_OR_RAD[kind_of(body.name)] for body in layout.bodies
+    opened = {body.name: opened_to(layout, body.name) for body in layout.bodies
               if kind_of(body.name) in scenario.opened}
     shut = {r.link: 0.0 for r in (*starts, *goals) if r.link and r.link not in opened}
     now = _surfaces(layout, opened | shut)
-    later = _surfaces(layout, opened | {link: OPEN_M_OR_RAD[kind_of(link)] for link in shut})
+    later = _surfaces(layout, opened | {link: opened_to(layout, link) for link in shut})
     poses: list[Pose] = []
     targets: dict[int, Pose] = {}
     for k, (name, start) in enumerate(zip(names, starts)):

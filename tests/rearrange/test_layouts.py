@@ -52,7 +52,7 @@ def check_contents(layout: Layout) -> str:
     doors = [b.name for b in layout.bodies if b.joint == "hinge"]
     if in_kitchen != [f"drawer_{k}" for k in range(len(in_kitchen))] or doors != ["fridge_door"]:
         return f"bodies {[b.name for b in layout.bodies]}"
-    if not (7.0 <= min(layout.size_m) and max(layout.size_m) <= 11.0):
+    if not (7.0 <= min(layout.size_m) and max(layout.size_m) <= (16.0 if layout.name.startswith("wide/") else 11.0)):
         return f"size {layout.size_m}"
     is_wide = layout.name.startswith("wide/")
     if drawers != in_kitchen and not is_wide:

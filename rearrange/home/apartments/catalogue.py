@@ -24,13 +24,15 @@ class Catalogue:
     low_shelf: Callable[..., Piece]
     sideboard: Callable[..., Piece]
     nightstand: Callable[..., Piece]
+    largest: float = 1.0
+    """How many times as long and as wide flats are, at most."""
 
 
-def _of(kitchen: object, other: object) -> Catalogue:
+def _of(kitchen: object, other: object, largest: float) -> Catalogue:
     in_kitchen = {name: getattr(kitchen, name) for name in ("counter", "fridge")}
-    names = [name for name in Catalogue.__dataclass_fields__ if name not in in_kitchen]
-    return Catalogue(**in_kitchen, **{name: getattr(other, name) for name in names})
+    names = [name for name in Catalogue.__dataclass_fields__ if name not in (*in_kitchen, "largest")]
+    return Catalogue(**in_kitchen, **{name: getattr(other, name) for name in names}, largest=largest)
 
 
-CATALOGUES = {"standard": _of(kitchen, furniture), "wide": _of(wide_kitchen, wide_furniture)}
+CATALOGUES = {"standard": _of(kitchen, furniture, 1.0), "wide": _of(wide_kitchen, wide_furniture, 1.45)}
 """By what `sim.furniture` calls them."""

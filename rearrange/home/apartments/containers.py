@@ -16,6 +16,12 @@ LEAST_OPEN_M_OR_RAD = {kind: 0.9 * value for kind, value in OPEN_M_OR_RAD.items(
 _SLACK_M = 0.02
 
 
+def opened_to(layout: Layout, joint: str) -> float:
+    """How far episodes open a drawer (m) or door (rad): as far as it goes, at most `OPEN_M_OR_RAD`."""
+    body = next(body for body in layout.bodies if body.name == joint)
+    return min(OPEN_M_OR_RAD[kind_of(joint)], body.range_m_or_rad[1])
+
+
 class Openings(Protocol):
     """How far drawers and doors of a home stand open: a simulator, or what is believed of one."""
 
@@ -34,7 +40,7 @@ def inside(sim: Openings, point: Sequence[float], joint: str, opened: bool = Fal
     as if the drawer stood as far out as episodes open it.
     """
     layout = sim.home.layout
-    opening = OPEN_M_OR_RAD[kind_of(joint)] if opened else sim.joint_position(joint)
+    opening = opened_to(layout, joint) if opened else sim.joint_position(joint)
     return inside_at(layout, point, joint, opening)
 
 

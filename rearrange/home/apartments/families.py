@@ -246,6 +246,8 @@ def draw(family: int, rng: np.random.Generator, catalogue: Catalogue) -> Furnish
     make_plan, furnish = FAMILIES[family]
     mirror_x, mirror_y, swap = (bool(b) for b in rng.integers(2, size=3))
     plan = make_plan(rng).turned(mirror_x, mirror_y, swap)
+    if catalogue.largest > 1.0:
+        plan = plan.scaled(*rng.uniform(1.0, catalogue.largest, 2).tolist())
     home = Furnishing(plan, PALETTES[family], rng, catalogue)
     furnish(home)
     return home

@@ -88,6 +88,15 @@ class FloorPlan:
                          walls=[turn(w) for w in self.walls], doorways=[turn(d) for d in self.doorways],
                          compass={name: turn_direction(d) for name, d in self.compass.items()})
 
+    def scaled(self, by_x: float, by_y: float) -> FloorPlan:
+        """The same flat with other lengths along x and y."""
+        def scale(flat: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+            return flat[0] * by_x, flat[1] * by_y, flat[2] * by_x, flat[3] * by_y
+
+        rooms = {r.name: Room(r.name, *scale((r.low_x, r.low_y, r.high_x, r.high_y))) for r in self.rooms.values()}
+        return FloorPlan((self.size_m[0] * by_x, self.size_m[1] * by_y), rooms, [scale(w) for w in self.walls],
+                         [scale(d) for d in self.doorways], self.compass)
+
     def wall_parts(self, rgb: Rgb) -> list[Part]:
         """All walls as solid boxes."""
         flat = self.outer_walls() + self.walls

@@ -96,17 +96,18 @@ def armchair(rng: np.random.Generator, palette: Palette, name: str = "armchair")
     return Piece("armchair", half_x, half_y, parts, (_surface(name, "chair", seat, half_x, half_y - 0.13, back=0.1),))
 
 
-def sofa(rng: np.random.Generator, palette: Palette, name: str = "sofa") -> Piece:
+def sofa(rng: np.random.Generator, palette: Palette, name: str = "sofa", half_depth_m: Range = (0.42, 0.48)) -> Piece:
     """A sofa with arms, reached from its front."""
-    half_x, half_y, seat = rng.uniform(0.42, 0.48), rng.uniform(1.7, 2.3) / 2, rng.uniform(0.40, 0.46)
+    half_x, half_y, seat = rng.uniform(*half_depth_m), rng.uniform(1.7, 2.3) / 2, rng.uniform(0.40, 0.46)
     back = 0.22, rng.uniform(0.78, 0.88)
     parts = _upholstered(half_x, half_y, 0.07, seat, (0.16, seat + 0.18), back, palette.fabric, name)
     return Piece("sofa", half_x, half_y, parts, (_surface(name, "sofa", seat, half_x, half_y - 0.16, back=0.11),))
 
 
-def tv_stand(rng: np.random.Generator, palette: Palette, name: str = "tv_stand") -> Piece:
+def tv_stand(rng: np.random.Generator, palette: Palette, name: str = "tv_stand",
+             half_depth_m: Range = (0.20, 0.24)) -> Piece:
     """A low board along a wall with a flat screen above its back edge."""
-    half_x, half_y, height = rng.uniform(0.20, 0.24), rng.uniform(0.65, 0.95), rng.uniform(0.42, 0.58)
+    half_x, half_y, height = rng.uniform(*half_depth_m), rng.uniform(0.65, 0.95), rng.uniform(0.42, 0.58)
     wide, back = min(half_y - 0.1, rng.uniform(0.5, 0.65)), -half_x + 0.01
     parts = (_block(half_x, half_y, 0.06, height, palette.wood_dark, name),
              _block(half_x - 0.03, half_y - 0.05, 0, 0.06, palette.wood_dark),

@@ -96,10 +96,10 @@ def _drawer(index: int, y: float, width: float, face: tuple[float, float], palet
 
 
 def worktop(half_y: float, sink_y: float, basin_half_y: float, height: float, palette: Palette,
-            edge_x: float = TOP_X) -> tuple[list[Part], list[Receptacle]]:
-    """The slab left and right of the sink, up to its edge at `edge_x`, and the basin let into it."""
+            edge_x: float = TOP_X, basin_x: float = BACK_X + 0.16) -> tuple[list[Part], list[Receptacle]]:
+    """The slab left and right of the sink, up to its edge at `edge_x`, and the basin let into it from `basin_x` on."""
     under, floor = height - SLAB_M, height - 0.13
-    low_x, high_x = BACK_X + 0.16, edge_x - 0.09
+    low_x, high_x = basin_x, edge_x - 0.09
     low_y, high_y = sink_y - basin_half_y, sink_y + basin_half_y
     top, metal, t = palette.worktop, palette.metal, 0.006
     parts = [

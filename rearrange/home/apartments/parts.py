@@ -82,6 +82,7 @@ class Body:
     """In the frame of the body, closed."""
     friction_n_or_nm: float | None = None
     """Dry friction of its joint; None: 2 N of a slide, 0.6 N m of a hinge."""
+    density_kg_m3: float = 150.0
 
     def at(self, pose: PlanePose) -> Body:
         """This body, given in the frame of `pose`, in the world."""

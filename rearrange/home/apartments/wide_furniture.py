@@ -52,7 +52,7 @@ def armchair(rng: np.random.Generator, palette: Palette, name: str = "armchair")
 
 def sofa(rng: np.random.Generator, palette: Palette, name: str = "sofa") -> Piece:
     """A sofa with arms."""
-    return _raised(furniture.sofa(rng, palette, name), rng.uniform(-0.05, 0.05))
+    return _raised(furniture.sofa(rng, palette, name, (0.36, 0.48)), rng.uniform(-0.05, 0.05))
 
 
 def nightstand(rng: np.random.Generator, palette: Palette, name: str = "nightstand") -> Piece:
@@ -80,7 +80,7 @@ def _raised(piece: Piece, by_m: float) -> Piece:
 
 def tv_stand(rng: np.random.Generator, palette: Palette, name: str = "tv_stand") -> Piece:
     """A low board along a wall with a flat screen; half of them have an open compartment below the top."""
-    piece = _raised(furniture.tv_stand(rng, palette, name), rng.uniform(-0.04, 0.10))
+    piece = _raised(furniture.tv_stand(rng, palette, name, (0.16, 0.30)), rng.uniform(-0.04, 0.10))
     if rng.random() < 0.5:
         return piece
     half_x, half_y, _ = piece.parts[0].half_size_m
@@ -108,7 +108,7 @@ def low_shelf(rng: np.random.Generator, palette: Palette, name: str = "bookcase"
 
 
 def _case(rng: np.random.Generator, palette: Palette, name: str, kind: str, most_m: float) -> Piece:
-    half_x, half_y = rng.uniform(0.13, 0.20), rng.uniform(0.32, 0.65)
+    half_x, half_y = rng.uniform(0.13, 0.20), rng.uniform(0.17, 0.65)
     levels = [rng.uniform(_LOWEST_M, 0.50)]
     while (z := levels[-1] + rng.uniform(*_GAP_M)) < most_m:
         levels.append(z)
@@ -142,7 +142,7 @@ def sideboard(rng: np.random.Generator, palette: Palette, name: str = "sideboard
     width, height, low = rng.uniform(0.40, 0.70), rng.uniform(0.25 * rows, 1.25), rng.uniform(0.05, 0.12)
     half_y, face_x, half_x, t = columns * width / 2, 0.24, 0.30, 0.02
     bar = wide_kitchen.draw_bar(rng) if rng.random() < 0.4 else None
-    friction, travel, depth = rng.uniform(0.01, 3.0), rng.uniform(0.50, 0.52), rng.uniform(0.42, 0.46)
+    friction, travel, depth = rng.uniform(0.01, 3.0), rng.uniform(0.46, 0.52), rng.uniform(0.42, 0.46)
     under = height - t
     parts = [box((-half_x, -half_y, 0), (-half_x + t, half_y, under), palette.wood_dark),
              box((-half_x + t, -half_y, 0), (face_x - 0.06, half_y, low), palette.wood_dark),
@@ -159,5 +159,5 @@ def sideboard(rng: np.random.Generator, palette: Palette, name: str = "sideboard
                                               (face[0] + 0.004, face[1] - 0.004), depth, bar, palette, friction, travel)
             bodies.append(body)
             places.append(place)
-    clear = ((half_x, -half_y, half_x + wide_kitchen.KITCHEN_CLEAR_M, half_y),)
+    clear = ((half_x, -half_y, half_x + 1.05, half_y),)
     return Piece("sideboard", half_x, half_y, tuple(parts), tuple(places), tuple(bodies), clear)

@@ -17,7 +17,6 @@ from rearrange.home.apartments.kitchen import (
     CARCASS_X,
     FACE_X,
     HANDLE_RGB,
-    KITCHEN_CLEAR_M,
     PANEL_M,
     SLAB_M,
     cupboard,
@@ -31,6 +30,8 @@ MARK_HALF_M = (0.001, 0.06, 0.004)
 """Of the line that shows where a front without a bar is held; nothing collides with it."""
 _FRONT_X = FACE_X + 0.08  # footprint, with handles
 _BOTTOM_M = 0.012
+_EDGE_M = 0.015  # of a frame, beside a front
+_CLEAR_M = 1.05  # of floor before counter and fridge
 
 
 def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabinet: bool = True) -> Piece:
@@ -41,8 +42,10 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
     under, top_x = height - SLAB_M, FACE_X + rng.uniform(-0.01, 0.05)
     bar = draw_bar(rng) if rng.random() < 0.45 else None
     rows, panel = int(rng.integers(2, 4)), (rng.random() < 0.4) * rng.uniform(0.08, 0.19)
-    proud, depth = rng.uniform(0.0, 0.04), rng.uniform(0.40, 0.54)
-    friction, travel = math.exp(rng.uniform(math.log(0.01), math.log(3.0))), rng.uniform(0.50, 0.54)
+    proud, depth = rng.uniform(0.0, 0.04), rng.uniform(0.40, 0.57)
+    friction, travel = math.exp(rng.uniform(math.log(0.008), math.log(3.0))), rng.uniform(0.46, min(0.54, depth + 0.08))
+    hollow = (bar is None and rng.random() < 0.35) * rng.uniform(0.010, 0.026)
+    density, framed = rng.uniform(150.0, 600.0), rng.random() < 0.4
     parts: list[Part] = [box((BACK_X, -half_y, 0), (BACK_X + PANEL_M, half_y, under), palette.cabinet),
                          box((BACK_X + PANEL_M, -half_y, 0), (CARCASS_X - 0.04, half_y, plinth), palette.wood_dark)]
     bodies: list[Body] = []
@@ -58,31 +61,36 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
             parts += cupboard(low_y, high_y, top, under, palette, plinth)
             continue
         parts += drawer_panels(low_y, high_y, under, palette, plinth)
+        if framed:
+            parts += [box((CARCASS_X, y, plinth), (FACE_X + proud, y + _EDGE_M, under), palette.cabinet)
+                      for y in (low_y, high_y - _EDGE_M)]
         top = under - 0.005
         if panel:
-            parts.append(box((CARCASS_X, low_y + 0.004, under - panel), (FACE_X + proud, high_y - 0.004, under),
+            gap = _EDGE_M if framed else 0.004
+            parts.append(box((CARCASS_X, low_y + gap, under - panel), (FACE_X + proud, high_y - gap, under),
                              palette.cabinet))
             top = under - panel - 0.005
         for low, high in _rows(rng, plinth + 0.01, top, rows):
-            body, receptacle = drawer(f"drawer_{len(bodies)}", (FACE_X, middle_y), width, (low, high), depth, bar,
-                                      palette, friction, travel)
-            bodies.append(body)
+            body, receptacle = drawer(f"drawer_{len(bodies)}", (FACE_X, middle_y), width - 2 * framed * _EDGE_M,
+                                      (low, high), depth, bar, palette, friction, travel, hollow)
+            bodies.append(replace(body, density_kg_m3=density))
             receptacles.append(receptacle)
-    top_parts, surfaces = worktop(half_y, sink_y, sink_width / 2 - 0.06, height, palette, top_x)
+    basin_x, above = BACK_X + rng.uniform(0.16, 0.33), rng.uniform(0.50, 0.75)
+    top_parts, surfaces = worktop(half_y, sink_y, sink_width / 2 - 0.06, height, palette, top_x, basin_x)
     parts += top_parts
+    # The tap hangs over a basin that begins less than a quarter of a metre before the wall.
+    over_sink = 0.35 if basin_x < BACK_X + 0.25 else above + 0.13
+    surfaces = [replace(place, clearance_m=over_sink if place.kind == "sink" else above) for place in surfaces]
     if wall_cabinet:
-        above = rng.uniform(0.50, 0.75)
-        surfaces = [replace(place, clearance_m=min(above, place.clearance_m) if place.kind == "sink" else above)
-                    for place in surfaces]
         parts.append(box((BACK_X, -half_y, height + above), (BACK_X + 0.32, half_y, height + above + 0.6),
                          palette.cabinet))
-    clear = ((_FRONT_X, -half_y, _FRONT_X + KITCHEN_CLEAR_M, half_y),)
+    clear = ((_FRONT_X, -half_y, _FRONT_X + _CLEAR_M, half_y),)
     return Piece("counter", _FRONT_X, half_y, tuple(parts), (*surfaces, *receptacles), tuple(bodies), clear)
 
 
 def draw_bar(rng: np.random.Generator) -> tuple[float, float, float, float]:
     """Stand-off, radius and half length of a bar (m), and how high on its front it is, from 0 to 1."""
-    return rng.uniform(0.025, 0.06), rng.uniform(0.006, 0.014), rng.uniform(0.04, 0.16), rng.uniform(0.45, 0.85)
+    return rng.uniform(0.025, 0.06), rng.uniform(0.006, 0.014), rng.uniform(0.03, 0.16), rng.uniform(0.45, 0.85)
 
 
 def _rows(rng: np.random.Generator, low: float, top: float, rows: int) -> list[tuple[float, float]]:
@@ -94,8 +102,8 @@ def _rows(rng: np.random.Generator, low: float, top: float, rows: int) -> list[t
 
 
 def drawer(name: str, at: tuple[float, float], width: float, face: tuple[float, float], depth: float,
-           bar: tuple[float, float, float, float] | None, palette: Palette, friction: float,
-           travel: float) -> tuple[Body, Receptacle]:
+           bar: tuple[float, float, float, float] | None, palette: Palette, friction: float, travel: float,
+           hollow: float = 0.0) -> tuple[Body, Receptacle]:
     """One drawer; its frame sits in its front's outer face, at its floor.
 
     Args:
@@ -108,6 +116,7 @@ def drawer(name: str, at: tuple[float, float], width: float, face: tuple[float, 
         palette: Its colours.
         friction: Dry friction of its joint (N).
         travel: How far it opens (m).
+        hollow: How far the panel of its front lies behind its frame (m); a plate in its middle is flush with the frame.
     """
     floor, thickness, wall = face[0] + 0.03, FACE_X - CARCASS_X, 0.012
     half_front, half_box, rim = width / 2 - 0.004, width / 2 - 0.022, min(0.13, face[1] - face[0] - 0.06)
@@ -120,16 +129,29 @@ def drawer(name: str, at: tuple[float, float], width: float, face: tuple[float, 
         standoff, radius, half, share = bar
         handle = Part("capsule", (standoff, 0.0, low + share * (high - low)),
                       (radius, min(half, half_front - 0.03)), HANDLE_RGB, axis="y", name=f"{name}_handle")
-    parts = (box((-thickness, -half_front, low), (0, half_front, high), palette.cabinet),
-             box((-depth, -half_box, 0), (inner_back, half_box, rim), wood),
+    front = (box((-thickness, -half_front, low), (0, half_front, high), palette.cabinet),)
+    if hollow:
+        front = _hollow_front(half_front, (low, high), thickness, hollow, palette)
+    parts = (*front, box((-depth, -half_box, 0), (inner_back, half_box, rim), wood),
              box((inner_back, -half_box, 0), (-thickness, -inner_y, rim), wood),
              box((inner_back, inner_y, 0), (-thickness, half_box, rim), wood),
              box((-depth, -half_box, -_BOTTOM_M), (-thickness, half_box, 0), wood), handle)
     body = Body(name, "slide", 1.0, (0.0, travel), (*at, floor), 0.0, parts, friction)
-    usable = min(0.40, depth - 0.05)  # what is out from under the worktop when it is open
-    receptacle = Receptacle(name, "drawer", (-thickness - usable / 2, 0, 0), (usable / 2, inner_y),
+    usable = min(0.40, depth - 0.08)  # what is out from under the worktop when it is open
+    receptacle = Receptacle(name, "drawer", (-thickness - hollow - usable / 2, 0, 0), (usable / 2, inner_y),
                             clearance_m=high - 0.01, parent=name, sides=(FRONT,), closed=True, link=name)
     return body, receptacle
+
+
+def _hollow_front(half: float, face: tuple[float, float], thickness: float, hollow: float,
+                  palette: Palette) -> tuple[Part, ...]:
+    """A frame, a panel in it that lies farther back, and on that a plate that is flush with the frame."""
+    edge, middle, rgb, (low, high) = 0.04, sum(face) / 2, palette.cabinet, face
+    frame = (((-half, low), (half, low + edge)), ((-half, high - edge), (half, high)),
+             ((-half, low + edge), (edge - half, high - edge)), ((half - edge, low + edge), (half, high - edge)))
+    return (box((-thickness - hollow, edge - half, low + edge), (-hollow, half - edge, high - edge), rgb),
+            box((-hollow, -0.05, middle - 0.02), (0, 0.05, middle + 0.02), rgb),
+            *(box((-thickness, *a), (0, *b), rgb) for a, b in frame))
 
 
 def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piece:
@@ -137,7 +159,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
 
     The door's frame sits on the hinge at the front of the carcass, so the closed door lies in x > 0.
     """
-    half_y, height = rng.uniform(0.29, 0.40), rng.uniform(1.55, 2.0)
+    half_y, height = rng.uniform(0.29, 0.40), rng.uniform(1.55, 2.05)
     freezer, depth, door = rng.uniform(0.48, 0.90), rng.uniform(0.55, 0.72), rng.uniform(0.03, 0.075)
     back = -(depth + door + 0.08) / 2
     hinge_x, front = back + depth, -back
@@ -160,7 +182,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
     behind, ahead = hinge_x - door - 0.01, hinge_x + 2 * half_y + 0.05
     aside = half_y - 2 * half_y * math.cos(widest) + 0.15
     swing = (behind, half_y, ahead, aside) if hinge_left else (behind, -aside, ahead, -half_y)
-    clear = ((front, -half_y - 0.1, front + KITCHEN_CLEAR_M, half_y + 0.1), swing)
+    clear = ((front, -half_y - 0.1, front + _CLEAR_M, half_y + 0.1), swing)
     body = _fridge_door(rng, (hinge_x, half_y), (freezer + 0.005, height), door, hinge_left, widest, palette)
     return Piece("fridge", front, half_y, tuple(parts), boards, (body,), clear)
 
@@ -189,6 +211,6 @@ def _fridge_door(rng: np.random.Generator, hinge: tuple[float, float], height: t
         handle = Part("box", (thickness, at_y, at_z), (MARK_HALF_M[0], MARK_HALF_M[2], MARK_HALF_M[1]), HANDLE_RGB,
                       name="fridge_door_handle", solid=False)
     parts = (box((gap, low_y, height[0]), (thickness, high_y, height[1]), palette.white), handle)
-    friction = math.exp(rng.uniform(math.log(0.01), math.log(1.0)))
+    friction = math.exp(rng.uniform(math.log(0.008), math.log(1.0)))
     return Body("fridge_door", "hinge", sign, (0.0, widest), (hinge[0], sign * hinge[1], 0.0), 0.0,
                 parts, friction)

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from rearrange.home.apartments.containers import LEAST_OPEN_M_OR_RAD, OPEN_M_OR_RAD, kind_of
+from rearrange.home.apartments.containers import LEAST_OPEN_M_OR_RAD, kind_of, opened_to
 from rearrange.home.apartments.episodes import Episode, Pose
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.layouts import Layout
@@ -167,7 +167,7 @@ def _one_object(draw_task: Callable[[Layout, np.random.Generator], _Task], episo
 def _anywhere(layout: Layout, rng: np.random.Generator) -> _Task:
     """From any receptacle to any other; what shuts them is opened."""
     start, goal = _draw_receptacle(layout, rng), _draw_receptacle(layout, rng)
-    return start, goal, {r.link: OPEN_M_OR_RAD[r.kind] for r in (start, goal) if r.link}
+    return start, goal, {r.link: opened_to(layout, r.link) for r in (start, goal) if r.link}
 
 
 def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -> _Task:
@@ -177,7 +177,13 @@ def _out_of(kind: str, opened: bool, layout: Layout, rng: np.random.Generator) -
     if not goals:
         raise SceneLacks(layout.name, "has no receptacle outside drawers and fridges")
     start, goal = compartments[rng.integers(len(compartments))], goals[rng.integers(len(goals))]
-    return start, goal, {start.link: float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if opened else 0.0}
+    return start, goal, {start.link: _drawn_opening(layout, start.link, rng) if opened else 0.0}
+
+
+def _drawn_opening(layout: Layout, joint: str, rng: np.random.Generator) -> float:
+    """How far a drawer (m) or door (rad) stands open that is to be closed."""
+    body = next(body for body in layout.bodies if body.name == joint)
+    return min(float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind_of(joint)])), body.range_m_or_rad[1])
 
 
 def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
@@ -196,9 +202,9 @@ def _for_each_next_skill(layout: Layout, rng: np.random.Generator) -> _Task:
     start = starts[rng.integers(len(starts))]
     goals = [r for r in shut[rng.random() < 1 / 3] or shut[False] if r.link is None or r.link != start.link] or [start]
     goal = goals[rng.integers(len(goals))]
-    openings = {} if goal.link is None else {goal.link: OPEN_M_OR_RAD[goal.kind]}
+    openings = {} if goal.link is None else {goal.link: opened_to(layout, goal.link)}
     if start.link is not None:
-        openings[start.link] = float(rng.uniform(*CLOSE_FROM_M_OR_RAD[kind])) if rng.random() < 0.5 else 0.0
+        openings[start.link] = _drawn_opening(layout, start.link, rng) if rng.random() < 0.5 else 0.0
     return start, goal, openings
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.home.apartments.containers import OPEN_M_OR_RAD, inside_at, kind_of
+from rearrange.home.apartments.containers import inside_at, kind_of, opened_to
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.apartments.floor_grid import FloorGrid, floor_grid
 from rearrange.home.apartments.layouts import Layout
@@ -109,7 +109,7 @@ def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...],
     """
     layout, openings = sim.home.layout, dict(_openings(episode))
     for joint in _shut_around(layout, episode, point, is_goal=held is not None):
-        wide = OPEN_M_OR_RAD[kind_of(joint)]
+        wide = opened_to(layout, joint)
         if kind_of(joint) == "drawer" and held is None:
             body = next(body for body in layout.bodies if body.name == joint)
             (x0, y0, _), (x1, y1, _) = body.pose(openings.get(joint, 0.0)), body.pose(wide)
@@ -129,7 +129,7 @@ def _shut_around(layout: Layout, episode: Episode, point: tuple[float, ...], is_
     """The joints that have to be opened to get at a point."""
     found = []
     for body in layout.bodies:
-        now, wide = episode.articulated.get(body.name, 0.0), OPEN_M_OR_RAD[kind_of(body.name)]
+        now, wide = episode.articulated.get(body.name, 0.0), opened_to(layout, body.name)
         there = inside_at(layout, point, body.name, now) or (is_goal and inside_at(layout, point, body.name, wide))
         if there and now < 0.5 * wide:
             found.append(body.name)

@@ -143,7 +143,8 @@ def _body(body: Body) -> str:
         f'<body name="{body.name}" pos="{x:.6g} {y:.6g} {z:.6g}" euler="0 0 {body.yaw_rad:.7g}">',
         f'<joint name="{body.name}" {joint} range="{low} {high}"/>',
     ]
-    s += [_part(part, ARTICULATED if part.solid else DECORATION, 'group="1" density="150"') for part in body.parts]
+    extra = f'group="1" density="{body.density_kg_m3:.4g}"'
+    s += [_part(part, ARTICULATED if part.solid else DECORATION, extra) for part in body.parts]
     handle = handle_part(body)
     s.append(f'<site name="{handle.name}" pos="{" ".join(f"{v:.6g}" for v in handle.center_m)}" size="0.01"/></body>')
     return "".join(s)
