@@ -176,7 +176,7 @@ def test_list_check_and_view(homes, tmp_path, capsys):
     assert [line.split() for line in lines if line.startswith("kitchen")] == [
         ["kitchen", "1", "1", "2", "1", "1", "4", lines[2].split()[7], "1"],
         ["kitchen", *["yes"] * 7, "no", "yes", "no"]]
-    assert "  no skill at all: the scene declares no receptacle (empty)" in lines
+    assert "  no skill at all: the scene declares no receptacle, and none is found from its shape (empty)" in lines
     assert main(["scenes", "view", f"dataset={homes / 'kitchen.xml'}", f"out={tmp_path / 'it.png'}"]) == 0
     assert (tmp_path / "it.png").stat().st_size > 1000
 

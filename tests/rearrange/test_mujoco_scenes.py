@@ -389,7 +389,7 @@ def test_a_board_close_under_another_is_known_by_the_room_above_it_not_by_its_na
 @pytest.mark.parametrize("words, sentence", [
     ("sim.scene_dataset=nowhere.scene_dataset_config.json", "is not a file"),
     ("sim.scenes=palace", "no scene of"),
-    ("sim.scenes=nothing", "scene small/nothing declares no receptacle: choose"),
+    ("sim.scenes=nothing", "scene small/nothing declares no receptacle, and none is found from its shape: choose"),
 ])
 def test_what_cannot_be_is_one_sentence(room, words, sentence, capsys, tmp_path):
     given = words.replace("nowhere", str(tmp_path / "nowhere")).split()

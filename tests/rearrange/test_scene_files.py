@@ -226,7 +226,8 @@ def test_a_bad_scene_is_a_sentence(folder, capsys):
         assert len(problems) == 1 and words in problems[0]
     path.write_text(json.dumps(content | {"object_instances": [], "articulated_object_instances": []}))
     assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 0
-    assert "no skill at all: the scene declares no receptacle (flat)" in capsys.readouterr().out
+    said = "no skill at all: the scene declares no receptacle, and none is found from its shape (flat)"
+    assert said in capsys.readouterr().out
     path.write_text("{")
     assert main(["scenes", "check", f"dataset={folder / CONFIG}"]) == 2
     assert "flat.scene_instance.json is damaged" in capsys.readouterr().out

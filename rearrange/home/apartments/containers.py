@@ -14,6 +14,7 @@ Box = tuple[tuple[float, float, float], tuple[float, float, float]]  # low and h
 OPEN_M_OR_RAD = {"drawer": 0.5, "fridge": 1.5}  # how far episodes open what they open
 LEAST_OPEN_M_OR_RAD = {kind: 0.9 * value for kind, value in OPEN_M_OR_RAD.items()}  # how far they must open to be used
 _SLACK_M = 0.02
+_ROUNDING = 1e-6  # m or rad: files keep limits such as 0.45 in single precision
 
 
 def opened_to(layout: Layout, joint: str) -> float:
@@ -33,6 +34,11 @@ class Openings(Protocol):
 def kind_of(joint: str) -> str:
     """"drawer" or "fridge"."""
     return joint.split("_")[0]
+
+
+def opens_far(joint: str, most_m_or_rad: float) -> bool:
+    """Whether skills can use a drawer or door that opens so far."""
+    return most_m_or_rad > LEAST_OPEN_M_OR_RAD[kind_of(joint)] - _ROUNDING
 
 
 def inside(sim: Openings, point: Sequence[float], joint: str, opened: bool = False) -> bool:

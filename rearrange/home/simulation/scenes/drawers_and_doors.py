@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rearrange.home.apartments.containers import opens_far
 from rearrange.home.apartments.episodes import Marker
 from rearrange.home.apartments.parts import Body, Part
 from rearrange.home.axis_conventions import to_y_up
+from rearrange.home.geometry import PlanePose, to_frame
 from rearrange.home.scene_files.templates import BOX
 
 HANDLE_HALF_M = 0.1
@@ -25,7 +27,9 @@ _FRIDGES = ("fridge", "frige", "refrigerator")  # words in the names of articula
 _LEAST = {"slide": 0.15, "hinge": 0.5}  # m, rad: what moves less is no drawer or door
 _CLOSED = 0.05  # m or rad: a joint whose least opening is farther from 0 is none that HAB's predicates understand
 _UPRIGHT = 0.95  # cosine
+_LARGE = 0.5  # of the largest: a body so large is no bar
 _RGB = (0.7, 0.7, 0.7)
+_FRIDGE_DEPTH_M, _BELOW_M = 1.0, 0.05  # at most so far behind its door, or below, is the inside of a fridge
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,9 @@ class MovingLink:
 
 @dataclass(frozen=True, eq=False)
 class FoundReceptacle:
-    """A receptacle as Habitat-Lab declares it, a box above a surface, in our world, everything closed."""
+    """A receptacle as Habitat-Lab declares it, a box above a surface, in our world, everything closed; or one that is
+    found from shape.
+    """
 
     name: str  # without the prefix
     handle: str | None  # of the object that it belongs to; None for the stage
@@ -62,6 +68,12 @@ class FoundReceptacle:
     middle_m: tuple[float, float, float]  # of its box
     half_m: tuple[float, float, float]
     yaw_rad: float
+    clearance_m: float | None = None
+    """Room over the surface, of one that is found from shape; None: it is declared."""
+
+    @property
+    def is_declared(self) -> bool:
+        return self.clearance_m is None
 
 
 def found_receptacle(name: str, handle: str | None, link: int | str | None, middle: np.ndarray, half: np.ndarray,
@@ -99,6 +111,35 @@ def fridge_doors(links: Iterable[MovingLink]) -> list[MovingLink]:
     """The doors of a fridge; the first is the one that HAB's tasks are about, the upper."""
     doors = [link for link in links if link.kind == "hinge" and is_fridge(link.handle) and abs(link.axis[2]) > _UPRIGHT]
     return sorted(doors, key=lambda link: -link.corners[:, 2].mean())
+
+
+def upright_doors(links: Iterable[MovingLink]) -> list[MovingLink]:
+    """Doors that turn about an upright hinge and open as far as skills open that of a fridge, whatever they are
+    called.
+    """
+    return [link for link in links
+            if link.kind == "hinge" and abs(link.axis[2]) > _UPRIGHT and opens_far("fridge", link.range_m_or_rad[1])]
+
+
+def front_of(door: MovingLink) -> PlanePose:
+    """Middle of the front of a closed door, and which of its level axes points to where it begins to open."""
+    way = np.cross(door.axis, door.corners.mean(axis=0) - door.origin)
+    axes = [sign * axis for axis in door.frame[:3, :3].T for sign in (1.0, -1.0)]
+    out = max(axes, key=lambda axis: float(axis[:2] @ way[:2]))
+    yaw = math.atan2(out[1], out[0])
+    local = _turned(door.corners, yaw)
+    low, high = local.min(axis=0), local.max(axis=0)
+    x, y, _ = _turned(np.array([(high[0], (low[1] + high[1]) / 2, 0.0)]), -yaw)[0].tolist()
+    return x, y, yaw
+
+
+def is_behind(door: MovingLink, point: Iterable[float], frame: PlanePose) -> bool:
+    """Whether a point is in the compartment that a closed door shuts. frame: its x axis points out of the door."""
+    corners = np.array([(*to_frame(x, y, frame), z) for x, y, z in door.corners])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    x, y, z = point
+    x, y = to_frame(x, y, frame)
+    return low[2] - _BELOW_M < z < high[2] and low[1] < y < high[1] and high[0] - _FRIDGE_DEPTH_M < x < high[0]
 
 
 def names_for(drawers: list[MovingLink]) -> list[str]:
@@ -154,17 +195,38 @@ def marked_point(link: MovingLink, markers: Iterable[Marker]) -> np.ndarray | No
 
 
 def _handle_point(link: MovingLink, markers: Iterable[Marker], yaw: float, front_m: float) -> np.ndarray | None:
-    """Where the handle of a closed link is, in axes of which x points out of its front: its marker, or on the front
-    behind the bar that is seen to stand out of it, as of ReplicaCAD's fridge, or None.
+    """Where the handle of a closed link is, in axes of which x points out of its front: its marker, or the middle of
+    the bar that stands out of its front and collides, or on the front behind one that is only seen, as of ReplicaCAD's
+    fridge, or None.
     """
     point = marked_point(link, markers)
     if point is not None:
         return _turned(point[None], yaw)[0]
+    bar = _bar([_turned(points, yaw) for points in link.solids])
+    if bar is not None:
+        return bar
     seen = _turned(link.seen, yaw)
     if not len(seen) or seen[:, 0].max() < front_m + _STANDS_OUT_M:
         return None
     bar = seen[seen[:, 0] > seen[:, 0].max() - _FOREMOST_M]
     return np.array((front_m, *((bar.min(axis=0) + bar.max(axis=0)) / 2)[1:]))
+
+
+def _bar(solids: list[np.ndarray]) -> np.ndarray | None:
+    """Middle (3,) of the foremost face of what stands out of a front. solids: corners (n, 3) of convex bodies, x out.
+
+    The front is the foremost of the bodies that are large as seen from before it: what lies behind may be larger.
+    """
+    if not solids:
+        return None
+    low, high = (np.array([bound(points, axis=0) for points in solids]) for bound in (np.min, np.max))
+    area = (high - low)[:, 1] * (high - low)[:, 2]
+    front_m = high[area > _LARGE * area.max(), 0].max()
+    out = high[:, 0] > front_m + _STANDS_OUT_M
+    if not out.any():
+        return None
+    middle = (low[out].min(axis=0) + high[out].max(axis=0)) / 2
+    return np.array((high[out, 0].max(), middle[1], middle[2]))
 
 
 def _turned(points: np.ndarray, yaw: float) -> np.ndarray:

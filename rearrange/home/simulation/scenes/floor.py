@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from rearrange.home.apartments.floor_grid import CELL_M, HEAD_HEIGHT_M
 from rearrange.home.errors import UserError
 from rearrange.home.robot.fetch import ROBOT_RADIUS_M
+from rearrange.home.simulation.scenes.convex_parts import Solid
+from rearrange.home.simulation.scenes.outlines import cells_around, cross, mark, outline_between
 from rearrange.home.simulation.scenes.scene_parts import THIN_M, Pieces
 
 MOST_CELLS = 4_000_000  # 100 m by 100 m
+ROOM_M = 1.5  # to drive around everything, where the floor has no end of its own
 _SAME_M = 0.03  # of heights that belong to one floor
 _SHARE = 0.2  # of the largest level: what is smaller is no floor, but the top of a wall
 
@@ -23,7 +27,7 @@ def floor_of(pieces: Pieces, scene: str) -> tuple[float, np.ndarray, np.ndarray]
     """
     if len(pieces.floor):
         sides = pieces.floor[:, 1:] - pieces.floor[:, :1]
-        areas = np.abs(_cross(sides[:, 0].T, sides[:, 1].T)) / 2
+        areas = np.abs(cross(sides[:, 0].T, sides[:, 1].T)) / 2
         heights = pieces.floor[:, :, 2].mean(axis=1)
         levels = np.array([areas[np.abs(heights - height) < _SAME_M].sum() for height in heights])
         height = float(heights[levels > _SHARE * levels.max()].min())
@@ -34,12 +38,21 @@ def floor_of(pieces: Pieces, scene: str) -> tuple[float, np.ndarray, np.ndarray]
             raise UserError(f"scene {scene} has nothing on which a robot could stand: neither a stage with a floor nor "
                             "anything else.")
         points = np.concatenate(solids)
-        points = np.concatenate([points - 1.5, points + 1.5])  # room to drive around it
+        points = np.concatenate([points - ROOM_M, points + ROOM_M])
     low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
     if np.prod((high - low) / CELL_M) > MOST_CELLS:
         size = f"{high[0] - low[0]:.0f} by {high[1] - low[1]:.0f} m"
         raise UserError(f"the floor of scene {scene} is {size}; up to 100 by 100 m are used.")
     return height, low, high
+
+
+def ground_around(solids: Iterable[Solid], height: float) -> np.ndarray:
+    """Two level triangles (2, 3, 3): ground without an end, as far as a robot needs it around what stands on it."""
+    corners = [solid.corners()[:, :2] for solid in solids]
+    points = np.concatenate(corners or [np.zeros((1, 2))])
+    (x0, y0), (x1, y1) = points.min(axis=0) - ROOM_M, points.max(axis=0) + ROOM_M
+    a, b, c, d = ((x, y, height) for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1)))
+    return np.array([(a, b, c), (a, c, d)])
 
 
 def blocked_cells(pieces: Pieces, height: float, low: np.ndarray, high: np.ndarray, radius_m: float = ROBOT_RADIUS_M,
@@ -61,15 +74,10 @@ def blocked_cells(pieces: Pieces, height: float, low: np.ndarray, high: np.ndarr
     solids += [solid.moved(part.frame) for part in pieces.parts if (part.handle, part.link) not in opened
                for solid in part.solids]
     for solid in solids:
-        outline = _outline(solid.corners() - (*low, height), head_m)
+        outline = outline_between(solid.corners() - (*low, height), THIN_M, head_m)
         if len(outline):
-            _block(free, outline, radius_m)
+            mark(free, outline, radius_m, CELL_M, False)
     return ~free
-
-
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """z of the product of vectors in the plane, (2, ...)."""
-    return a[0] * b[1] - a[1] * b[0]
 
 
 def _on_floor(triangles: np.ndarray, height: float, low: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
@@ -77,7 +85,7 @@ def _on_floor(triangles: np.ndarray, height: float, low: np.ndarray, shape: tupl
     found = np.zeros(shape, bool)
     for corners in triangles[np.abs(triangles[:, :, 2].mean(axis=1) - height) < 2 * _SAME_M]:
         a, b, c = corners[:, :2] - low
-        area, (where, x, y) = _cross(b - a, c - a), _cells(np.array([a, b, c]), 1e-6, shape)
+        area, (where, x, y) = cross(b - a, c - a), cells_around(np.array([a, b, c]), 1e-6, shape, CELL_M)
         if abs(area) < 1e-9:
             continue
         inside = np.ones(np.broadcast_shapes(x.shape, y.shape), bool)
@@ -85,56 +93,3 @@ def _on_floor(triangles: np.ndarray, height: float, low: np.ndarray, shape: tupl
             inside &= ((q[0] - p[0]) * (y - p[1]) - (q[1] - p[1]) * (x - p[0])) * np.sign(area) >= -1e-6
         found[where] |= inside
     return found
-
-
-def _outline(points: np.ndarray, head_m: float) -> np.ndarray:
-    """Outline (n, 2), counterclockwise, of what of a convex body is in a robot's way. points: its corners, z up."""
-    low, high = THIN_M, head_m
-    z = points[:, 2]
-    if z.max() <= low or z.min() >= high:
-        return np.empty((0, 2))
-    kept = [points[(z >= low) & (z <= high)][:, :2]]
-    for level in (low, high):
-        under, over = points[z < level], points[z > level]
-        if len(under) and len(over):
-            t = ((level - under[:, 2])[:, None] / (over[None, :, 2] - under[:, None, 2]))[..., None]
-            kept.append((under[:, None, :2] + t * (over[None, :, :2] - under[:, None, :2])).reshape(-1, 2))
-    return _around(np.concatenate(kept))
-
-
-def _around(points: np.ndarray) -> np.ndarray:
-    """The convex outline of points in the plane, counterclockwise (monotone chain)."""
-    points = np.unique(np.round(points, 4), axis=0)
-    if len(points) < 3:
-        return points
-    chains = []
-    for ordered in (points, points[::-1]):
-        chain: list[np.ndarray] = []
-        for point in ordered:
-            while len(chain) > 1 and _cross(chain[-1] - chain[-2], point - chain[-1]) <= 0.0:
-                chain.pop()
-            chain.append(point)
-        chains += chain[:-1]
-    return np.array(chains)
-
-
-def _cells(outline: np.ndarray, margin: float,
-           shape: tuple[int, int]) -> tuple[tuple[slice, slice], np.ndarray, np.ndarray]:
-    """The cells around an outline, and the coordinates (n, 1) and (1, m) of their middles."""
-    first = np.clip(np.floor((outline.min(axis=0) - margin) / CELL_M).astype(int), 0, shape)
-    last = np.clip(np.ceil((outline.max(axis=0) + margin) / CELL_M).astype(int) + 1, 0, shape)
-    x, y = ((np.arange(a, b) + 0.5) * CELL_M for a, b in zip(first, last))
-    return (slice(first[0], last[0]), slice(first[1], last[1])), x[:, None], y[None, :]
-
-
-def _block(free: np.ndarray, outline: np.ndarray, radius_m: float) -> None:
-    """Take away the cells whose middle is nearer to an outline than the radius of the robot, or within it."""
-    area, x, y = _cells(outline, radius_m, free.shape)
-    inside, nearest = np.ones(np.broadcast_shapes(x.shape, y.shape), bool), np.inf
-    for p, q in zip(outline, np.roll(outline, -1, axis=0)):
-        side = q - p
-        inside &= side[0] * (y - p[1]) - side[1] * (x - p[0]) >= 0.0
-        share = np.clip(((x - p[0]) * side[0] + (y - p[1]) * side[1]) / max(side @ side, 1e-12), 0.0, 1.0)
-        nearest = np.minimum(nearest, np.hypot(x - p[0] - share * side[0], y - p[1] - share * side[1]))
-    inside &= len(outline) > 2
-    free[area] &= ~(inside | (nearest < radius_m))

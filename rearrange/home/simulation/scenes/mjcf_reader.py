@@ -21,10 +21,19 @@ from rearrange.home.scene_files.surfaces import moved, transform, upward
 from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
 from rearrange.home.simulation.scenes.convex_parts import Solid
 from rearrange.home.simulation.scenes.drawers_and_doors import found_receptacle, is_fridge
+from rearrange.home.simulation.scenes.floor import ground_around
 from rearrange.home.simulation.scenes.mjcf_compile import compiled, fail
-from rearrange.home.simulation.scenes.mjcf_shapes import check_kind, color_of, seen_of, solid_of, texture_rgb, visible
+from rearrange.home.simulation.scenes.mjcf_shapes import (
+    check_kind,
+    color_of,
+    is_endless,
+    seen_of,
+    solid_of,
+    texture_rgb,
+    visible,
+)
 from rearrange.home.simulation.scenes.reach import limit_leaders
-from rearrange.home.simulation.scenes.scene_parts import STILL, Part, Pieces
+from rearrange.home.simulation.scenes.scene_parts import STILL, Part, Pieces, Standing
 
 _RECEPTACLE, _HANDLE, _FLOOR = "receptacle_", "handle_", "floor"  # in names
 _FREE = (mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL)
@@ -64,9 +73,13 @@ class Reader:
         found, floors = Pieces(parts=[self._part(joint) for joint in self._joints]), []
         self._link_followers(found)
         limit_leaders(found.parts)
+        self._endless: list[float] = []  # heights of planes without an end
+        self._standing = {body: Standing(self._name(body) if body != _WORLD else None)
+                          for body in range(self.model.nbody) if self._part_of[body] == STILL}
         for geom in range(self.model.ngeom):
             if int(self.model.geom_bodyid[geom]) not in self._left_out:
                 self._add_geom(found, geom, floors)
+        floors += [ground_around((*found.walls, *found.solids), height) for height in self._endless]
         found.floor = np.concatenate([found.floor, *floors])
         self._add_roots(found)
         for site in range(self.model.nsite):
@@ -77,6 +90,8 @@ class Reader:
                 self._add_receptacle(found, site, name.removeprefix(_RECEPTACLE))
             elif name.startswith(_HANDLE):
                 found.markers.append(self._marker(found, site, name.removeprefix(_HANDLE)))
+        self._tell_declaring(found)
+        found.standing = list(self._standing.values())
         return found
 
     # ------------------------------------------------------------------ bodies
@@ -192,11 +207,15 @@ class Reader:
                 found.meshes.append(Mesh(number, placed, triangles, lambda rgb=color: rgb, body))
                 if body != _WORLD:
                     found.owners[body] = self._name(body)
-            if is_floor:
+            if is_floor and is_endless(model, geom):
+                self._endless += upward(placed[triangles])[:1, :, 2].mean(axis=1).tolist()
+            elif is_floor:
                 floors.append(upward(placed[triangles]))
         if self._collides[geom] and (solid := self._solid(geom)) is not None:
             solids = found.parts[number].solids if number != STILL else found.walls if is_floor else found.solids
             solids.append(solid.moved(to_part))
+            if number == STILL:
+                self._standing[body].solids.append(solid)
 
     def _is_seen(self, geom: int) -> bool:
         """What is visible; of a body that has shapes for the eye alone, those."""
@@ -214,6 +233,13 @@ class Reader:
             handle, link = found.parts[number].handle, found.parts[number].link
         frame, half = transform(self._data.site_xmat[site], self._data.site_xpos[site]), self.model.site_size[site]
         found.receptacles.append(found_receptacle(name, handle, link, np.zeros(3), half, frame))
+
+    def _tell_declaring(self, found: Pieces) -> None:
+        """A receptacle is declared for its body, what the body belongs to, and all that hangs in either."""
+        declaring = {receptacle.handle for receptacle in found.receptacles}
+        for body, thing in self._standing.items():
+            names = {self._name(above) for above in self._above(body)} or {None}
+            thing.declares = not declaring.isdisjoint(names)
 
     def _marker(self, found: Pieces, site: int, joint: str) -> Marker:
         name = f"{_HANDLE}{joint}"

@@ -97,6 +97,11 @@ def seen_of(model: mujoco.MjModel, geom: int) -> tuple[np.ndarray, np.ndarray]:
     return surface(_type_name(kind), size)
 
 
+def is_endless(model: mujoco.MjModel, geom: int) -> bool:
+    """Whether a geom is a plane without an end in either direction."""
+    return bool(model.geom_type[geom] == _GEOM.mjGEOM_PLANE and (model.geom_size[geom][:2] <= 0.0).any())
+
+
 def _plane_half(size: np.ndarray) -> tuple[float, float]:
     """Half sides of a plane."""
     x, y = (float(value) if value > 0.0 else _INFINITE_M for value in size[:2])

@@ -22,13 +22,13 @@ from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.mujoco.collision_filter import measure
 from rearrange.home.simulation.mujoco.compiled_home import FRONT_REACH_M, CompiledHome, addresses
-from rearrange.home.simulation.scenes.drawers_and_doors import drawers_of, fridge_doors, names_for
 from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of
+from rearrange.home.simulation.scenes.found_surfaces import found_receptacles
 from rearrange.home.simulation.scenes.mjcf import ENDING as MJCF_ENDING
 from rearrange.home.simulation.scenes.mjcf import MjcfHomes, is_mjcf
 from rearrange.home.simulation.scenes.model import UNSEEN_GROUPS, compile_scene, part_names
 from rearrange.home.simulation.scenes.objects import OwnObject, own_object
-from rearrange.home.simulation.scenes.scene_layout import FRIDGE_DOOR, FoundScene, SceneHome, home_of
+from rearrange.home.simulation.scenes.scene_layout import FoundScene, SceneHome, home_of
 from rearrange.home.simulation.scenes.scene_parts import STAGE, STILL, Pieces, collect
 
 KEPT_SCENES = 32
@@ -122,17 +122,14 @@ def load_scene(path: Path, name: str, markers: tuple[Marker, ...] = ()) -> Loade
     height, low, high = floor_of(pieces, name)
     origin = np.array((*low, height))
     moving = [link.shifted(-origin) for link in pieces.moving_links()]
-    drawers, doors = drawers_of(moving), fridge_doors(moving)
-    named = {name: (link.handle, link.name) for name, link in zip(names_for(drawers), drawers)}
-    if doors:
-        named[FRIDGE_DOOR] = doors[0].handle, doors[0].name
-    names = part_names(pieces, named)
+    places = [*pieces.receptacles, *found_receptacles(pieces, pieces.moving_links(), height)]
     found = FoundScene(
         name_of(path, name), origin, blocked_cells(pieces, height, low, high), moving,
-        [replace(place, middle_m=tuple((np.array(place.middle_m) - origin).tolist())) for place in pieces.receptacles],
+        [replace(place, middle_m=tuple((np.array(place.middle_m) - origin).tolist())) for place in places],
         {handle: transform(root[:3, :3], root[:3, 3] - origin) for handle, root in pieces.roots.items()},
-        _Rays(name, pieces, origin, names, high - low))
-    return LoadedScene(pieces, home_of(found, (*markers, *pieces.markers)), names)
+        _Rays(name, pieces, origin, high - low))
+    home = home_of(found, (*markers, *pieces.markers))
+    return LoadedScene(pieces, home, part_names(pieces, home.links))
 
 
 def pieces_of(path: Path, name: str) -> Pieces:
@@ -150,8 +147,8 @@ def pieces_of(path: Path, name: str) -> Pieces:
 class _Rays:
     """Asks the scene, without objects and with everything closed, which share of a straight way is free."""
 
-    def __init__(self, scene: str, pieces: Pieces, origin: np.ndarray, names: list[str], size: np.ndarray) -> None:
-        self._given = scene, pieces, tuple(size.tolist()), origin, (), names
+    def __init__(self, scene: str, pieces: Pieces, origin: np.ndarray, size: np.ndarray) -> None:
+        self._given = scene, pieces, tuple(size.tolist()), origin, (), part_names(pieces, {})
         self._model: mujoco.MjModel | None = None
 
     def __call__(self, start: Point, end: Point) -> float:

@@ -25,13 +25,16 @@ from rearrange.home.simulation.scenes.drawers_and_doors import (
     drawer_body,
     drawers_of,
     fridge_doors,
+    front_of,
+    is_behind,
+    is_fridge,
     named_apart,
     names_for,
+    upright_doors,
 )
 
 FRIDGE_DOOR = "fridge_door"
 _NOWHERE: PlanePose = (0.0, 0.0, 0.0)
-_FRIDGE_DEPTH_M = 1.0  # at most so far behind its door is the inside of a fridge
 _HIGH_M = 2.0  # nothing above a surface within this: it is open
 _ON_M = 0.01  # so near to something a point lies on it
 _SUPPORT_M = 0.1  # so far below its box a surface is looked for
@@ -50,6 +53,7 @@ class SceneHome:
     numbers: dict[str, int]  # joint -> number of its link, by which HAB's episodes call it
     shut_off: frozenset[str] = frozenset()  # receptacles that no hand gets to, as behind doors that no skill opens
     holders: Mapping[str, str | None] = field(default_factory=dict)  # receptacle -> the object it belongs to, or stage
+    found: frozenset[str] = frozenset()  # receptacles that are found from shape; the others are declared
 
     @property
     def handles(self) -> tuple[str, ...]:
@@ -80,18 +84,23 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
     drawers, doors = drawers_of(scene.moving), fridge_doors(scene.moving)
     named = dict(zip(names_for(drawers), drawers))
     bodies = [drawer_body(name, link, markers) for name, link in named.items()]
+    size = tuple((CELL_M * (np.array(scene.blocked.shape) - 0.5)).tolist())  # rounded up to cells it is the grid's
+    bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, _NOWHERE, (0.5, 0.5, 0.5),
+                  blocked_floor=scene.blocked)
     fridge = _NOWHERE
     if doors:
         fridge = _front(scene.roots[doors[0].handle], doors[0])
+    elif (cupboard := _cupboard(scene, _Places(scene.free_way, bare, named, []))) is not None:
+        doors, fridge = [cupboard[0]], cupboard[1]
+    if doors:
         bodies.append(door_body(FRIDGE_DOOR, doors[0], fridge[2], markers))
         named[FRIDGE_DOOR] = doors[0]
-    size = tuple((CELL_M * (np.array(scene.blocked.shape) - 0.5)).tolist())  # rounded up to cells it is the grid's
-    bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, fridge, (0.5, 0.5, 0.5),
-                  blocked_floor=scene.blocked)
+        bare = replace(bare, bodies=tuple(bodies), fridge_pose=fridge)
     places = _Places(scene.free_way, bare, named, doors)
-    made = [(receptacle, found.handle) for found in scene.receptacles if (receptacle := places.receptacle(found))]
+    made = [(receptacle, place) for place in scene.receptacles if (receptacle := places.receptacle(place))]
     receptacles = _named_apart([receptacle for receptacle, _ in made])
-    holders = {receptacle.name: handle for receptacle, (_, handle) in zip(receptacles, made)}
+    holders = {receptacle.name: place.handle for receptacle, (_, place) in zip(receptacles, made)}
+    found = frozenset(receptacle.name for receptacle, (_, place) in zip(receptacles, made) if not place.is_declared)
     shut_off = frozenset(place.name for place in receptacles if not place.sides)
     layout = replace(bare, receptacles=tuple(place if place.sides else replace(place, sides=_all_sides(place))
                                              for place in receptacles))
@@ -101,7 +110,7 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
         del named[FRIDGE_DOOR]
     links = {name: (link.handle, link.name) for name, link in named.items()}
     numbers = {name: link.number for name, link in named.items()}
-    return SceneHome(layout, tuple(scene.origin_m.tolist()), links, numbers, shut_off, holders)
+    return SceneHome(layout, tuple(scene.origin_m.tolist()), links, numbers, shut_off, holders, found)
 
 
 def _front(root: np.ndarray, door: MovingLink) -> PlanePose:
@@ -111,6 +120,25 @@ def _front(root: np.ndarray, door: MovingLink) -> PlanePose:
     axes = [sign * root[:2, axis] for axis in range(3) for sign in (1, -1) if np.linalg.norm(root[:2, axis]) > 0.9]
     out = max(axes, key=lambda axis: float(axis @ (middle[:2] - (x, y))))
     return float(x), float(y), math.atan2(out[1], out[0])
+
+
+def _cupboard(scene: FoundScene, places: _Places) -> tuple[MovingLink, PlanePose] | None:
+    """The door that serves as that of a fridge where no object is called one, and the middle of its compartment.
+
+    Behind it are surfaces that are found from shape and that nothing else gives a way to; of several doors the one that
+    is called a fridge's itself, or else with the largest surfaces.
+    """
+    shut = [place for place in scene.receptacles
+            if not place.is_declared and place.link is None and not places.has_way(place)]
+    best = None
+    for door in upright_doors(scene.moving):
+        front = front_of(door)
+        boards = [place for place in shut if is_behind(door, place.middle_m, front)]
+        rank = is_fridge(door.name), sum(place.half_m[0] * place.half_m[1] for place in boards)
+        if boards and (best is None or rank > best[0]):
+            inward = float(np.mean([to_frame(*place.middle_m[:2], front)[0] for place in boards]))
+            best = rank, door, (*from_frame(inward, 0.0, front), front[2])
+    return None if best is None else best[1:]
 
 
 def _named_apart(receptacles: list[Receptacle]) -> list[Receptacle]:
@@ -143,21 +171,28 @@ class _Places:
         self._grid: FloorGrid = floor_grid(layout)
 
     def receptacle(self, found: FoundReceptacle) -> Receptacle | None:
-        """None for what nothing here can open, such as the lower compartment of a fridge with two doors."""
+        """None for what nothing here can open, such as the lower compartment of a fridge with two doors, and for what
+        is found from shape where no hand gets to it.
+        """
         (x, y, _), z = found.middle_m, self._surface(found)
-        clearance = self._clearance(x, y, z)
+        clearance = self._clearance(x, y, z) if found.is_declared else found.clearance_m
         joint = self._joint_of.get((found.handle, found.link))
         if joint is not None:
             return self._in_drawer(found, self._bodies[joint], z, clearance)
         made = Receptacle(found.name, self._kind(found), (x, y, z), found.half_m[:2], wrap_angle(found.yaw_rad),
                           clearance)
-        door = next((door for door in self._doors if self._is_behind(door, (x, y, z))), None)
+        door = next((door for door in self._doors if is_behind(door, (x, y, z), self._layout.fridge_pose)), None)
         if door is None:
-            return replace(made, sides=self._sides(made))
+            sides = self._sides(made)
+            return replace(made, sides=sides) if sides or found.is_declared else None
         if door is not self._doors[0]:
             return None
         front = rotate(1.0, 0.0, self._layout.fridge_pose[2])
         return replace(made, kind="fridge", sides=(front,), closed=True, link=FRIDGE_DOOR)
+
+    def has_way(self, found: FoundReceptacle) -> bool:
+        """Whether a hand gets to it, with everything closed."""
+        return bool(self.receptacle(found))
 
     def _in_drawer(self, found: FoundReceptacle, body: Body, z: float, clearance: float) -> Receptacle:
         frame = body.pose(0.0)
@@ -165,14 +200,6 @@ class _Places:
         yaw = wrap_angle(found.yaw_rad - frame[2])
         return Receptacle(found.name, "drawer", (x, y, z - body.position_m[2]), found.half_m[:2], yaw, clearance,
                           body.name, ((1.0, 0.0),), True, body.name)
-
-    def _is_behind(self, door: MovingLink, point: tuple[float, float, float]) -> bool:
-        frame = self._layout.fridge_pose
-        corners = np.array([(*to_frame(x, y, frame), z) for x, y, z in door.corners])
-        low, high = corners.min(axis=0), corners.max(axis=0)
-        x, y = to_frame(point[0], point[1], frame)
-        level = low[2] - 0.05 < point[2] < high[2]
-        return level and low[1] < y < high[1] and high[0] - _FRIDGE_DEPTH_M < x < high[0]
 
     def _kind(self, found: FoundReceptacle) -> str:
         text = f"{found.name} {found.handle or ''}".lower()

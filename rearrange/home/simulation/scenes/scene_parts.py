@@ -65,11 +65,22 @@ class Part:
 
 
 @dataclass(eq=False)
+class Standing:
+    """A thing that stands still: its handle (None: the stage), what collides of it, and whether its file, or that of
+    something it belongs to, declares receptacles.
+    """
+
+    handle: str | None
+    solids: list[Solid] = field(default_factory=list)
+    declares: bool = False
+
+
+@dataclass(eq=False)
 class Pieces:
     """solids: what does not move. walls: those of them that are of the stage. meshes: `row` is the number of a part, or
     STILL; `owner` is STAGE or a number of its own for each other thing. floor: upward triangles (n, 3, 3) of the stage.
     markers: of handles, where the scene's own file has them. owners: what each owner but the stage is called, as
-    `frl_apartment_sofa`.
+    `frl_apartment_sofa`. standing: `solids` and `walls`, thing by thing.
     """
 
     solids: list[Solid] = field(default_factory=list)
@@ -81,6 +92,7 @@ class Pieces:
     floor: np.ndarray = field(default_factory=lambda: np.empty((0, 3, 3)))
     markers: list[Marker] = field(default_factory=list)
     owners: dict[int, str] = field(default_factory=dict)
+    standing: list[Standing] = field(default_factory=list)
 
     def moving_links(self) -> list[MovingLink]:
         """What can be opened, in the order of objects and links."""
@@ -120,6 +132,8 @@ def collect(scene: Scene) -> Pieces:
         _add_articulated(found, body, number)
         found.owners[number] = plain_name(body.handle)
     limit_leaders(found.parts)
+    for thing in found.standing:  # Habitat itself knows no other than those: a scene has the same in both simulators
+        thing.declares = bool(found.receptacles)
     found.receptacles.sort(key=lambda receptacle: (receptacle.name, receptacle.handle or ""))
     check_size(found, scene.name, "give its stage, or its largest object, a coarser collision_asset")
     return found
@@ -153,6 +167,7 @@ def _add_stage(found: Pieces, placed: Placed) -> None:
         floor.append(upward(points[triangles]))
         if template.collides:
             found.walls += filter(None, map(hull, flat_pieces(points, triangles)))
+    found.standing.append(Standing(None, found.walls))
     found.floor = np.concatenate(floor)
     rigid, scale = _without_scale(frame)
     _add_receptacles(found, template.receptacles, None, lambda _: (None, rigid), scale)
@@ -161,7 +176,9 @@ def _add_stage(found: Pieces, placed: Placed) -> None:
 def _add_object(found: Pieces, placed: Placed, owner: int) -> None:
     frame, template = _upright(placed.frame), placed.template
     found.meshes += [_mesh(piece, frame, STILL, owner) for piece in template.seen if piece.visible]
-    found.solids += filter(None, (hull(moved(points, frame)) for points in template.hulls()))
+    solids = list(filter(None, (hull(moved(points, frame)) for points in template.hulls())))
+    found.solids += solids
+    found.standing.append(Standing(template.name, solids))
     rigid, scale = _without_scale(frame)
     _add_receptacles(found, template.receptacles, template.name, lambda _: (None, rigid), scale)
 
@@ -190,6 +207,8 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
             part_of[joint.child] = len(found.parts)
             found.parts.append(_part(body, joint, frames[joint.child], part_of[joint.parent], numbers[joint.child]))
     _link_mimics(found, body, part_of)
+    still = Standing(body.handle)
+    found.standing.append(still)
     for name, link in urdf.links.items():
         number = part_of[name]
         in_part = frames[name] if number == STILL else np.linalg.inv(found.parts[number].frame) @ frames[name]
@@ -199,8 +218,10 @@ def _add_articulated(found: Pieces, body: PlacedArticulated, owner: int) -> None
             if shape.file is None and (shape.rgba is None or shape.rgba[3] > 0.0):
                 found.meshes += [_solid_mesh(solid.moved(in_part), shape.rgba or _RGBA, number, owner)
                                  for solid in _solids(body, shape, scale)]
-        solids = found.solids if number == STILL else found.parts[number].solids
+        solids = still.solids if number == STILL else found.parts[number].solids
         solids += [solid.moved(in_part) for shape in link.collisions for solid in _solids(body, shape, scale)]
+
+    found.solids += still.solids
 
     def link_of(values: dict) -> tuple[str | None, np.ndarray | None]:
         """Receptacles and markers are given from a link's centre of mass, where Habitat has the link's frame."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from rearrange.home.apartments.containers import LEAST_OPEN_M_OR_RAD, kind_of
+from rearrange.home.apartments.containers import opens_far
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.parts import Receptacle
@@ -21,6 +21,7 @@ from rearrange.home.simulation.scenes.scene_layout import SceneHome
 _OF_REPLICA_CAD = {"train": "v3_sc[0-2]_staging_*", "val": "v3_sc3_staging_*", "test": "v3_sc4_staging_*"}
 _SPLITS = ("train", "val", "test")
 _REACHED_M = (0.1, 1.3)  # heights of surfaces from which the arm picks
+_NOTHING = "declares no receptacle, and none is found from its shape"
 EPISODES_TRIED = 8
 """Of each skill in a scene, before it is said that the skill can be learned there."""
 
@@ -100,7 +101,7 @@ def usable(home: SceneHome) -> Layout:
     def is_usable(place: Receptacle) -> bool:
         if place.name in home.shut_off:
             return False
-        if place.link is not None and openings[place.link] < LEAST_OPEN_M_OR_RAD[kind_of(place.link)]:
+        if place.link is not None and not opens_far(place.link, openings[place.link]):
             return False
         return place.parent is not None or _REACHED_M[0] <= place.center_m[2] <= _REACHED_M[1]
 
@@ -111,6 +112,6 @@ def usable(home: SceneHome) -> Layout:
     kept = tuple(as_reached(place) for place in home.layout.receptacles if is_usable(place))
     if not kept:
         count = len(home.layout.receptacles)
-        what = f"declares {count} receptacles, but none that the robot can reach" if count else "declares no receptacle"
+        what = f"declares {count} receptacles, but none that the robot can reach" if count else _NOTHING
         raise SceneLacks(home.layout.name, what, "choose others with sim.scenes=")
     return replace(home.layout, receptacles=kept)
