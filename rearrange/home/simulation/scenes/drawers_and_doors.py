@@ -15,19 +15,17 @@ import numpy as np
 from rearrange.home.apartments.containers import opens_far
 from rearrange.home.apartments.episodes import Marker
 from rearrange.home.apartments.parts import Body, Part
-from rearrange.home.axis_conventions import to_y_up
 from rearrange.home.geometry import PlanePose, to_frame
 from rearrange.home.scene_files.templates import BOX
+from rearrange.home.simulation.scenes.handles import handle_and_front, turned
 
 HANDLE_HALF_M = 0.1
 """A marker is a point, and nothing says how large the handle is that it stands for."""
 HANDLE_INSET_M = 0.05  # of a door without a marker, from its edge
-_STANDS_OUT_M, _FOREMOST_M = 0.02, 0.015  # a bar of which nothing collides, and how much of it says where its middle is
 _FRIDGES = ("fridge", "frige", "refrigerator")  # words in the names of articulated objects; the second is ReplicaCAD's
 _LEAST = {"slide": 0.15, "hinge": 0.5}  # m, rad: what moves less is no drawer or door
 _CLOSED = 0.05  # m or rad: a joint whose least opening is farther from 0 is none that HAB's predicates understand
 _UPRIGHT = 0.95  # cosine
-_LARGE = 0.5  # of the largest: a body so large is no bar
 _RGB = (0.7, 0.7, 0.7)
 _FRIDGE_DEPTH_M, _BELOW_M = 1.0, 0.05  # at most so far behind its door, or below, is the inside of a fridge
 
@@ -127,9 +125,9 @@ def front_of(door: MovingLink) -> PlanePose:
     axes = [sign * axis for axis in door.frame[:3, :3].T for sign in (1.0, -1.0)]
     out = max(axes, key=lambda axis: float(axis[:2] @ way[:2]))
     yaw = math.atan2(out[1], out[0])
-    local = _turned(door.corners, yaw)
+    local = turned(door.corners, yaw)
     low, high = local.min(axis=0), local.max(axis=0)
-    x, y, _ = _turned(np.array([(high[0], (low[1] + high[1]) / 2, 0.0)]), -yaw)[0].tolist()
+    x, y, _ = turned(np.array([(high[0], (low[1] + high[1]) / 2, 0.0)]), -yaw)[0].tolist()
     return x, y, yaw
 
 
@@ -161,78 +159,29 @@ def named_apart(wanted: Iterable[str]) -> list[str]:
 def drawer_body(name: str, link: MovingLink, markers: Iterable[Marker]) -> Body:
     """A drawer with its frame in the middle of its front, at its floor, x outwards."""
     yaw = math.atan2(link.axis[1], link.axis[0])
-    local = _turned(link.corners, yaw)
+    local = turned(link.corners, yaw)
     low, high = local.min(axis=0), local.max(axis=0)
-    front = np.array((high[0], (low[1] + high[1]) / 2, low[2]))
-    handle = _handle_point(link, markers, yaw, high[0])
+    handle, front_m = handle_and_front(link, markers, yaw, high[0])
+    front = np.array((front_m, (low[1] + high[1]) / 2, low[2]))
     handle = np.array((high[0], front[1], (low[2] + high[2]) / 2)) if handle is None else handle
-    position = _turned(front[None], -yaw)[0]
+    position = turned(front[None], -yaw)[0]
     parts = (*_pieces(link, yaw, front), _handle(name, handle - front))
     return Body(name, "slide", 1.0, link.range_m_or_rad, tuple(position.tolist()), yaw, parts)
 
 
 def door_body(name: str, link: MovingLink, front_yaw: float, markers: Iterable[Marker]) -> Body:
     """A door with its frame at its hinge, on the floor, x out of the closed front."""
-    local = _turned(link.corners, front_yaw)
-    hinge = _turned(link.origin[None], front_yaw)[0] * (1.0, 1.0, 0.0)
+    local = turned(link.corners, front_yaw)
+    hinge = turned(link.origin[None], front_yaw)[0] * (1.0, 1.0, 0.0)
     low, high = local.min(axis=0), local.max(axis=0)
-    handle = _handle_point(link, markers, front_yaw, high[0])
+    handle, _ = handle_and_front(link, markers, front_yaw, high[0])
     if handle is None:  # near the edge away from the hinge, half way up
         far = high[1] - HANDLE_INSET_M if abs(high[1] - hinge[1]) > abs(low[1] - hinge[1]) else low[1] + HANDLE_INSET_M
         handle = np.array((high[0], far, (low[2] + high[2]) / 2))
-    position = _turned(hinge[None], -front_yaw)[0]
+    position = turned(hinge[None], -front_yaw)[0]
     parts = (*_pieces(link, front_yaw, hinge), _handle(name, handle - hinge))
     sign = math.copysign(1.0, link.axis[2])
     return Body(name, "hinge", sign, link.range_m_or_rad, (position[0], position[1], 0.0), front_yaw, parts)
-
-
-def marked_point(link: MovingLink, markers: Iterable[Marker]) -> np.ndarray | None:
-    """Where the first marker on a link is, (3,), the link closed; None when it has none."""
-    for marker in markers:
-        if marker.object == link.handle and marker.link == link.name:
-            return (link.frame @ (*to_y_up(marker.offset), 1.0))[:3]  # the reader turned it as it turns world vectors
-    return None
-
-
-def _handle_point(link: MovingLink, markers: Iterable[Marker], yaw: float, front_m: float) -> np.ndarray | None:
-    """Where the handle of a closed link is, in axes of which x points out of its front: its marker, or the middle of
-    the bar that stands out of its front and collides, or on the front behind one that is only seen, as of ReplicaCAD's
-    fridge, or None.
-    """
-    point = marked_point(link, markers)
-    if point is not None:
-        return _turned(point[None], yaw)[0]
-    bar = _bar([_turned(points, yaw) for points in link.solids])
-    if bar is not None:
-        return bar
-    seen = _turned(link.seen, yaw)
-    if not len(seen) or seen[:, 0].max() < front_m + _STANDS_OUT_M:
-        return None
-    bar = seen[seen[:, 0] > seen[:, 0].max() - _FOREMOST_M]
-    return np.array((front_m, *((bar.min(axis=0) + bar.max(axis=0)) / 2)[1:]))
-
-
-def _bar(solids: list[np.ndarray]) -> np.ndarray | None:
-    """Middle (3,) of the foremost face of what stands out of a front. solids: corners (n, 3) of convex bodies, x out.
-
-    The front is the foremost of the bodies that are large as seen from before it: what lies behind may be larger.
-    """
-    if not solids:
-        return None
-    low, high = (np.array([bound(points, axis=0) for points in solids]) for bound in (np.min, np.max))
-    area = (high - low)[:, 1] * (high - low)[:, 2]
-    front_m = high[area > _LARGE * area.max(), 0].max()
-    out = high[:, 0] > front_m + _STANDS_OUT_M
-    if not out.any():
-        return None
-    middle = (low[out].min(axis=0) + high[out].max(axis=0)) / 2
-    return np.array((high[out, 0].max(), middle[1], middle[2]))
-
-
-def _turned(points: np.ndarray, yaw: float) -> np.ndarray:
-    """Points (n, 3) in axes of which x points along yaw."""
-    c, s = math.cos(yaw), math.sin(yaw)
-    return points @ np.array([(c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)])
 
 
 def _pieces(link: MovingLink, yaw: float, origin: np.ndarray) -> list[Part]:
@@ -241,7 +190,7 @@ def _pieces(link: MovingLink, yaw: float, origin: np.ndarray) -> list[Part]:
     One box around a whole drawer would not tell its front from its back.
     """
     spans = [(local.min(axis=0) - origin, local.max(axis=0) - origin)
-             for local in (_turned(points, yaw) for points in link.solids or [link.corners])]
+             for local in (turned(points, yaw) for points in link.solids or [link.corners])]
     return [Part("box", tuple(((low + high) / 2).tolist()), tuple(((high - low) / 2).tolist()), _RGB)
             for low, high in spans]
 

@@ -13,7 +13,7 @@ from rearrange.home.scene_files.reading import scene_bytes
 from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
 from rearrange.home.simulation.scenes.mjcf_compile import compiled
 from rearrange.home.simulation.scenes.mjcf_reader import Reader, followings
-from rearrange.home.simulation.scenes.scene_parts import Pieces, check_size
+from rearrange.home.simulation.scenes.scene_parts import MOST_DAMPING, Pieces, check_size
 
 ENDING = ".xml"
 
@@ -78,6 +78,8 @@ class MjcfHomes:
                "<contact> of pairs": model.npair + model.nexclude, "<equality> other than joint to joint": tied,
                "stiffness of a joint": (model.jnt_stiffness != 0.0).any(), "friction and softness of geoms": rubbed,
                "pictures of textures (their mean colour is)": (model.mat_texid >= 0).any(),
+               "damping of a joint above what a hand overcomes": any(
+                   part.damping > MOST_DAMPING[part.kind] for part in self.pieces(name).parts),
                "gravity and wind of <option>": (model.opt.gravity != bare.opt.gravity).any() or model.opt.wind.any()}
         return [what for what, there in has.items() if there]
 

@@ -19,7 +19,7 @@ from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import FLOOR_TYPE, home_mjcf
 from rearrange.home.simulation.scenes.convex_parts import Solid
 from rearrange.home.simulation.scenes.objects import OwnObject
-from rearrange.home.simulation.scenes.scene_parts import STILL, THIN_M, Part, Pieces
+from rearrange.home.simulation.scenes.scene_parts import MOST_DAMPING, STILL, THIN_M, Part, Pieces
 
 _FLOOR_M = 0.01
 OWN_GROUP = 5  # of objects with meshes of their own
@@ -27,8 +27,6 @@ UNSEEN_GROUPS = (0, 1, 4, OWN_GROUP)
 _BITS = {"still": (1, 0), "opened": (2, 0), "floor": (FLOOR_TYPE, 0)}  # contype, conaffinity, as in our homes
 _KINDS = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
           "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE, "sphere": mujoco.mjtGeom.mjGEOM_SPHERE}
-# No more than a hand overcomes: 50 N at 0.5 m/s, 0.6 m from a hinge. Joints of files are often damped for motors.
-MOST_DAMPING = {"slide": 100.0, "hinge": 36.0}
 # At least as much as in our homes, so that what is left open stays open. HAB drives its joints with weak motors for it.
 _LEAST_DAMPING, _LEAST_FRICTION, _ARMATURE = {"slide": 6.0, "hinge": 2.0}, {"slide": 2.0, "hinge": 0.6}, 0.2
 _STUCK = 1e-6  # m or rad, of a joint that cannot move: MuJoCo has no range of nothing
