@@ -90,7 +90,7 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
     fridge = _NOWHERE
     if doors:
         fridge = _front(scene.roots[doors[0].handle], doors[0])
-    elif (cupboard := _cupboard(scene, _Places(scene.free_way, bare, named, []))) is not None:
+    elif (cupboard := _cupboard(scene, bare, named)) is not None:
         doors, fridge = [cupboard[0]], cupboard[1]
     if doors:
         bodies.append(door_body(FRIDGE_DOOR, doors[0], fridge[2], markers))
@@ -122,16 +122,19 @@ def _front(root: np.ndarray, door: MovingLink) -> PlanePose:
     return float(x), float(y), math.atan2(out[1], out[0])
 
 
-def _cupboard(scene: FoundScene, places: _Places) -> tuple[MovingLink, PlanePose] | None:
+def _cupboard(scene: FoundScene, bare: Layout, named: dict[str, MovingLink]) -> tuple[MovingLink, PlanePose] | None:
     """The door that serves as that of a fridge where no object is called one, and the middle of its compartment.
 
     Behind it are surfaces that are found from shape and that nothing else gives a way to; of several doors the one that
     is called a fridge's itself, or else with the largest surfaces.
     """
-    shut = [place for place in scene.receptacles
-            if not place.is_declared and place.link is None and not places.has_way(place)]
-    best = None
-    for door in upright_doors(scene.moving):
+    doors = upright_doors(scene.moving)
+    still = [place for place in scene.receptacles if not place.is_declared and place.link is None]
+    if not doors or not still:
+        return None
+    places, best = _Places(scene.free_way, bare, named, []), None
+    shut = [place for place in still if not places.has_way(place)]
+    for door in doors:
         front = front_of(door)
         boards = [place for place in shut if is_behind(door, place.middle_m, front)]
         rank = is_fridge(door.name), sum(place.half_m[0] * place.half_m[1] for place in boards)
