@@ -38,8 +38,8 @@ STAGE = 0  # the owner of what belongs to the stage
 STILL = -1  # the number of what does not move
 MOST_SOLIDS = 20_000  # of a scene
 THIN_M = 0.05  # what lies on the floor and is not thicker, as a rug, a Fetch drives over
-# What a hand overcomes: 50 N at 0.5 m/s, 0.6 m from a hinge. No more is used: files damp joints for motors.
-MOST_DAMPING = {"slide": 100.0, "hinge": 36.0}
+# What a hand overcomes: 20 N at 0.5 m/s, 0.6 m from a hinge. No more is used: files damp joints for motors.
+MOST_DAMPING = {"slide": 40.0, "hinge": 15.0}
 _RGBA = (0.5, 0.5, 0.5, 1.0)  # of a shape without a material
 _LINK_KG = 2.0  # of a link whose document gives no mass
 
