@@ -26,7 +26,7 @@ _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
 _STANDS_RAD_S = 0.4
 _PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
-_STAND_BACK_M_OR_RAD = 0.03  # of a drawer or door, while it is looked what else the hand at its front would meet
+_STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
 _LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
@@ -190,14 +190,15 @@ class HandleExpert:
                     cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
                     cost += arm_steps(*found) + 0.5 * arm_steps(found[1], rest)
                     cost += _BLOCKED_STEPS * (cost < best[0] and self.sense > 0 and self._pull_blocked(base, clearance))
-                    cost += _BLOCKED_STEPS * (cost < best[0] and self._hand_blocked(base, found[1], clearance))
+                    if self.path.slides:
+                        cost += _BLOCKED_STEPS * (cost < best[0] and self._hand_blocked(base, found[1], clearance))
                     if cost < best[0] and _free(clearance, base, found[0]):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
 
     def _hand_blocked(self, base: PlanePose, posture: np.ndarray, clearance: Clearance) -> bool:
-        """Whether the hand meets a panel or a worktop where it touches the front."""
-        clearance.set_joint(self.handle, self.path.first_opening - _STAND_BACK_M_OR_RAD)
+        """Whether the hand meets a panel or a worktop where it touches the front of a drawer."""
+        clearance.set_joint(self.handle, self.path.first_opening - _STAND_BACK_M)
         try:
             return clearance.distance(base, posture) < 0.0
         finally:
@@ -240,7 +241,7 @@ class CloseDrawerExpert(HandleExpert):
         """Likewise, where the drawer is shut; the arm is stiff while the base drives there."""
         x, y, yaw = base
         shut = (x - self.path.first_opening * self.path.out[0], y - self.path.first_opening * self.path.out[1], yaw)
-        clearance.set_joint(self.handle, -_STAND_BACK_M_OR_RAD)
+        clearance.set_joint(self.handle, -_STAND_BACK_M)
         try:
             return clearance.distance(shut, posture) < 0.0
         finally:

@@ -19,7 +19,8 @@ from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 KINDS = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
 FEW = {"train": 80, "val": 40, "test": 40, "unseen": 40}
 THOUSAND = {"train": 400, "val": 200, "test": 200, "unseen": 200}
-FEW_WIDE, THOUSAND_WIDE = ({f"wide/{split}": count for split, count in counts.items()} for counts in (FEW, THOUSAND))
+FEW_WIDE, THOUSAND_WIDE = ({f"wide/{split}": count // few for split, count in counts.items()}
+                            for counts, few in ((FEW, 2), (THOUSAND, 1)))
 DEPTH_M = 0.001
 """Two parts overlap when they share more than this in every direction."""
 
