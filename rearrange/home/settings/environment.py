@@ -153,7 +153,7 @@ class MujocoSettings(HomeSettings):
 class HabitatSettings(HomeSettings):
     """Homes in Habitat-Sim with Bullet: ReplicaCAD, or our own apartments exported by rearrange scenes export."""
 
-    SHOWN = ("scene_dataset", "scenes", "robot", "gpu_device", "num_layouts", "episodes", *SHARED, *SEEING)
+    SHOWN = ("scene_dataset", "scenes", "robot", "gpu_device", "furniture", "num_layouts", "episodes", *SHARED, *SEEING)
     num_layouts: int = like(
         HomeSettings, "num_layouts", 10,
         "different apartments of the split that the data set has; episodes are unlimited")
