@@ -19,6 +19,7 @@ from rearrange.env.external_scenarios import external_homes, refused_scenarios
 from rearrange.env.scenario_episodes import PLACE_WORDS, NotPossible, scenario_episode_in
 from rearrange.home.apartments.episodes import read_episodes
 from rearrange.home.episodes.scene_check import Unsolvable, check_episode
+from rearrange.home.geometry import from_frame
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.scenes.scene_simulator import SceneSimulator
 from rearrange.home.simulation.simulator_interface import SimulatorConfig
@@ -94,6 +95,11 @@ def test_written_episodes_are_read_back_the_same(written, episodes):
         assert read_episodes(written / f"{name}.json.gz") == episodes[name]
 
 
+def world_handle(body):
+    x, y, z = handle_part(body).center_m
+    return (*from_frame(x, y, body.pose()), body.position_m[2] + z)
+
+
 def test_others_find_everything_in_the_frame_and_by_the_links_of_the_scene(dataset, written, tmp_path):
     sim = SceneSimulator(SimulatorConfig(), dataset)
     for file in sorted(written.glob("*.json.gz")):
@@ -112,8 +118,7 @@ def test_others_find_everything_in_the_frame_and_by_the_links_of_the_scene(datas
             assert found.goal_receptacles == expected.goal_receptacles
             if expected.robot_start:
                 assert found.robot_start == pytest.approx(expected.robot_start)
-            theirs, handles = ([handle_part(body).center_m for body in sim.layout_of(each).bodies]
-                               for each in (found, expected))
+            theirs, handles = (list(map(world_handle, sim.layout_of(each).bodies)) for each in (found, expected))
             assert np.allclose(theirs, handles, atol=1e-6)
 
 

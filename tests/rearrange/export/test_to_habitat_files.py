@@ -263,8 +263,8 @@ def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
         raise UserError("no")
 
     monkeypatch.setattr(export, "write_objects", fail)
-    config = {"action": "export", "format": "habitat", "split": "val", "count": 1, "out": str(tmp_path / "homes"),
-              "episodes_of": [], "episodes": None}
+    config = {"action": "export", "format": "habitat", "split": "val", "furniture": "standard", "count": 1,
+              "out": str(tmp_path / "homes"), "episodes_of": [], "episodes": None}
     with pytest.raises(UserError):
         export.export(config, export.FromAbove("0", None))
     assert not list(tmp_path.iterdir())
