@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,10 @@ def environment(about: Mapping[str, Any]) -> gymnasium.Env:
     from planner.scenarios import make_scenario
     from rearrange.env.home_env import HomeSettings
 
-    return ScenarioEnv(make_scenario(about["scenario"], "hab"),
-                       HomeSettings(depth_size=0, **{**about["env"], "observations": None}))
+    home = {**about["env"], "depth_size": 0, "observations": None}
+    if unknown := sorted(set(home) - {field.name for field in fields(HomeSettings)}):
+        raise UserError(f"{STATE_FILE} is damaged: homes have no setting {unknown[0]!r}.")
+    return ScenarioEnv(make_scenario(about["scenario"], "hab"), HomeSettings(**home))
 
 
 def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np.ndarray | list[bytes]]) -> Replayed:

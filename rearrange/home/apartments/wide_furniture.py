@@ -159,5 +159,5 @@ def sideboard(rng: np.random.Generator, palette: Palette, name: str = "sideboard
                                               (face[0] + 0.004, face[1] - 0.004), depth, bar, palette, friction, travel)
             bodies.append(body)
             places.append(place)
-    clear = ((half_x, -half_y, half_x + 1.05, half_y),)
+    clear = ((half_x, -half_y, half_x + wide_kitchen.CLEAR_M, half_y),)
     return Piece("sideboard", half_x, half_y, tuple(parts), tuple(places), tuple(bodies), clear)

@@ -31,7 +31,7 @@ MARK_HALF_M = (0.001, 0.06, 0.004)
 _FRONT_X = FACE_X + 0.08  # footprint, with handles
 _BOTTOM_M = 0.012
 _EDGE_M = 0.015  # of a frame, beside a front
-_CLEAR_M = 1.05  # of floor before counter and fridge
+CLEAR_M = 1.05  # of floor before counter and fridge
 
 
 def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabinet: bool = True) -> Piece:
@@ -84,7 +84,7 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
     if wall_cabinet:
         parts.append(box((BACK_X, -half_y, height + above), (BACK_X + 0.32, half_y, height + above + 0.6),
                          palette.cabinet))
-    clear = ((_FRONT_X, -half_y, _FRONT_X + _CLEAR_M, half_y),)
+    clear = ((_FRONT_X, -half_y, _FRONT_X + CLEAR_M, half_y),)
     return Piece("counter", _FRONT_X, half_y, tuple(parts), (*surfaces, *receptacles), tuple(bodies), clear)
 
 
@@ -182,7 +182,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
     behind, ahead = hinge_x - door - 0.01, hinge_x + 2 * half_y + 0.05
     aside = half_y - 2 * half_y * math.cos(widest) + 0.15
     swing = (behind, half_y, ahead, aside) if hinge_left else (behind, -aside, ahead, -half_y)
-    clear = ((front, -half_y - 0.1, front + _CLEAR_M, half_y + 0.1), swing)
+    clear = ((front, -half_y - 0.1, front + CLEAR_M, half_y + 0.1), swing)
     body = _fridge_door(rng, (hinge_x, half_y), (freezer + 0.005, height), door, hinge_left, widest, palette)
     return Piece("fridge", front, half_y, tuple(parts), boards, (body,), clear)
 

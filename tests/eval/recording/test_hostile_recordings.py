@@ -24,6 +24,7 @@ from eval.recording.replay import replay
 from rearrange.home.errors import UserError
 from tests.eval.recording.test_demonstrations import env, write
 
+TIDY = {"name": "tidy_house", "problem": "tidy_house", "objects": ["any"], "starts": ["open"], "goals": ["open"]}
 DATA, INFO, STARTS = Path("data/chunk-000/file-000.parquet"), Path("meta/info.json"), Path(starts_file(0))
 
 
@@ -324,6 +325,9 @@ def test_a_video_that_names_other_files_is_not_followed(tmp_path):
 @pytest.mark.parametrize("about", [{}, {"skill": "nothing", "env": {}}, {"skill": "pick", "env": {"evil": 1}},
                                    {"skill": ["pick"], "env": {}}, {"skill": "pick"},
                                    {"scenario": "../../etc/passwd", "env": {}},
+                                   {"scenario": {"name": "mine"}, "env": {}},
+                                   {"scenario": TIDY, "env": {"evil": 1}}, {"scenario": TIDY, "env": {"split": "moon"}},
+                                   {"scenario": TIDY, "skill": "pick", "env": {}},
                                    {"skill": "pick", "env": {"sim": "evil_module:Sim"}},
                                    {"skill": "pick", "env": {"split": "val", "depth_size": -8}}])
 def test_a_recording_of_no_environment_is_not_replayed(about, folder):
