@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eval.slots import failure_of
-from eval.video import FPS, HAND_SIZE, SCENE_SIZE, VideoError, VideoWriter, compose, in_words, known_floor, pace
+from eval.video import FPS, HAND_SIZE, SCENE_SIZE, VideoError, VideoWriter, composed, in_words, known_floor, pace
 
 if TYPE_CHECKING:
     from rearrange.env.skill_env import RearrangeEnv
@@ -71,10 +72,10 @@ class EpisodeRecorder:
         skill = getattr(env, "skill", None)  # navigation tasks have none: their picture is a map
         lines = [f"step {env.steps} of {(skill or env).max_steps}{in_words(self._speed)}", self._rewards,
                  *env.status_lines()]
-        self._video.add(compose(env.render(), self._depth, lines, title=(skill or env).name,
-                                footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=reason,
-                                floor=skill and known_floor(env.scene, skill),
-                                hand=skill and env.sim.hand_picture(HAND_SIZE), mask=self._mask))
+        picture = env.scene.frame(skill.marks(env.sim), HAND_SIZE) if skill else partial(_alone, env.render())
+        self._video.draw(partial(composed, picture, self._depth, lines, title=(skill or env).name,
+                                 footer=f"{env.episode.scene}   {env.episode.id}", outcome=outcome, reason=reason,
+                                 floor=skill and known_floor(env.scene, skill), mask=self._mask))
 
     def close(self, success: bool) -> str:
         """Finish the file, name it by the outcome, and return its path."""
@@ -88,3 +89,8 @@ class EpisodeRecorder:
         """Give the episode up."""
         self.env.during_action = None
         self._video.__exit__(RuntimeError, None, None)
+
+
+def _alone(picture: np.ndarray) -> tuple[np.ndarray, None]:
+    """A picture without one of the hand."""
+    return picture, None

@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 import os
 import subprocess
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +87,7 @@ def compose(third_person: np.ndarray, depth: np.ndarray | None, lines: list[str]
     """
     height = max(third_person.shape[0] + third_person.shape[0] % 2, 512)
     width = third_person.shape[1] + PANEL_WIDTH
-    frame = np.full((height, width + width % 2, 3), PANEL_RGB, np.uint8)
+    frame = _background(height, width + width % 2).copy()
     frame[: third_person.shape[0], : third_person.shape[1]] = third_person
     if floor is not None:
         top = third_person.shape[0] - MARGIN - MAP_SIZE
@@ -112,6 +115,18 @@ def compose(third_person: np.ndarray, depth: np.ndarray | None, lines: list[str]
     if outcome is not None:
         _badge(frame, outcome, reason, third_person.shape[1] - 4 * MARGIN)
     return frame
+
+
+def composed(pictures: Callable[[], tuple[np.ndarray, np.ndarray | None]], *parts: Any, **more: Any) -> np.ndarray:
+    """As `compose`, of pictures that are drawn now: the scene, and what the camera at the wrist sees."""
+    scene, hand = pictures()
+    return compose(scene, *parts, hand=hand, **more)
+
+
+@lru_cache(maxsize=4)
+def _background(height: int, width: int) -> np.ndarray:
+    """A frame that shows nothing. Filling one with a colour takes numpy as long as the rest of the panel."""
+    return np.full((height, width, 3), PANEL_RGB, np.uint8)
 
 
 def _inset(frame: np.ndarray, hand: np.ndarray, right: int) -> None:
@@ -157,8 +172,9 @@ def fit(text: str, size: int, width: int = PANEL_WIDTH - 2 * MARGIN) -> str:
 class VideoWriter:
     """Writes frames to an mp4 file: `with VideoWriter(path) as video: video.add(frame)`.
 
-    The file gets its name only when it is complete; after an error nothing stays. VideoError if it cannot be written,
-    as on a full disk. The last frame is held for `hold_s` seconds.
+    Frames that are still to be drawn, `video.draw(make_frame)`, are drawn on all cores meanwhile. The file gets its
+    name only when it is complete; after an error nothing stays. VideoError if it cannot be written, as on a full disk.
+    The last frame is held for `hold_s` seconds.
     """
 
     def __init__(self, path: str | Path, fps: float = FPS, hold_s: float = HOLD_S):
@@ -168,6 +184,8 @@ class VideoWriter:
         self._hold = round(hold_s * fps)
         self._partial = self.path.with_name(f".{self.path.stem}.{os.getpid()}.partial.mp4")
         self._encoder, self._last = None, None
+        self._threads: ThreadPoolExecutor | None = None
+        self._coming: deque[Future[np.ndarray]] = deque()  # in their order
 
     def __enter__(self) -> VideoWriter:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,6 +205,14 @@ class VideoWriter:
         self._last = np.ascontiguousarray(frame)
         self._send()
         self.frames += 1
+
+    def draw(self, make_frame: Callable[[], np.ndarray]) -> None:
+        """Append the frame that `make_frame` gives, which is called in another thread, at the same time as others."""
+        cores = os.cpu_count() or 1
+        self._threads = self._threads or ThreadPoolExecutor(cores, "film")
+        self._coming.append(self._threads.submit(make_frame))
+        while self._coming and (len(self._coming) > 2 * cores or self._coming[0].done()):
+            self.add(self._coming.popleft().result())
 
     def _start(self, width: int, height: int) -> subprocess.Popen:
         """Start ffmpeg, which reads frames and writes the file. In a session of its own it does not get Ctrl-C."""
@@ -219,6 +245,8 @@ class VideoWriter:
     def __exit__(self, error_type, error, traceback) -> None:
         try:
             if error_type is None:
+                while self._coming:
+                    self.add(self._coming.popleft().result())
                 if self._encoder is None:
                     raise ValueError(f"no frame was added to {self.path}")
                 for _ in range(self._hold):
@@ -226,6 +254,8 @@ class VideoWriter:
                 self._finish()
                 os.replace(self._partial, self.path)
         finally:
+            if self._threads is not None:
+                self._threads.shutdown(cancel_futures=True)
             if self._encoder is not None and self._encoder.returncode is None:
                 self._encoder.kill()
                 self._encoder.communicate()

@@ -55,7 +55,7 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if (file := job.env.get("episodes")) is not None:
         for line in repeated_ids(file, read_episodes(file)):
             run.say(line)
-    from trainer.logs.progress import counting
+    from trainer.logs.progress import Progress, counting
 
     def keep(finished: list[hab.EpisodeResult]) -> None:
         if run.silent:
@@ -78,8 +78,8 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
     run.result = headline(figures)
     wanted = video.shown(results, VIDEOS if plain["video"] is None else plain["video"])
     if wanted:
-        with counting(len(wanted), "videos") as progress:
-            videos = video.record(job, wanted, plain["workers"], progress)
+        with Progress(video.frames_of(job, wanted), "videos", unit="frames") as progress:
+            videos = video.record(job, wanted, plain["workers"], lambda frames: progress.update(frames, {}))
         hab_figures.write(run.path, job, figures, results, videos)
     hab_figures.print_table(figures, run)
     if not figures["episodes"]:  # all began solved

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -140,17 +140,17 @@ def _ending(agents: Mapping[str, Agent], slots: Sequence[Slot]) -> Iterator[None
                 agent.end(slot.number)
 
 
-def run_one(job: Job, index: int, slot_number: int, watch: Callable[[Executor], None]) -> EpisodeResult:
-    """The same episode again, in the slot that it had; `watch` is called at its start and after every step."""
+def run_again(job: Job, index: int, slot_number: int) -> Generator[Executor, None, EpisodeResult]:
+    """The same episode again, in the slot that it had: yields at its start and after every step, returns the result."""
     executor = make_executor(job)
     agents = make_agents(job, [executor] * SLOTS)
     slot = Slot(slot_number, executor, agents, job)
     with _ending(agents, [slot]):
         slot.next(iter([index]))
-        watch(slot.executor)
+        yield slot.executor
         while not slot.executor.done:
             step_all([slot], agents)
-            watch(slot.executor)
+            yield slot.executor
         return slot.result()
 
 

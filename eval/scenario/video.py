@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from eval.processes import share_out
-from eval.scenario.evaluate import EpisodeResult, Job, run_one
-from eval.video import HAND_SIZE, SCENE_SIZE, VideoWriter, compose, in_words, known_floor, pace
+from eval.scenario.evaluate import EpisodeResult, Job, run_again
+from eval.video import HAND_SIZE, SCENE_SIZE, VideoWriter, composed, in_words, known_floor, pace
 from rearrange.home.simulation.simulator_interface import STEP_S
 from skills.picture_marks import goal_ball, handle_ball, object_box, object_ghost, spoken_name
 
@@ -35,39 +34,50 @@ def shown(results: Sequence[EpisodeResult], count: int) -> list[EpisodeResult]:
     return list(chosen.values())
 
 
-def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
-           progress: Callable[[int, int], None] | None = None) -> dict[int, str]:
-    """Run some episodes again and record them; index -> path of the video."""
-    paths: dict[int, str] = {}
+def frames_of(job: Job, results: Sequence[EpisodeResult]) -> int:
+    """How many frames the videos of these episodes have together."""
+    return sum(-(-result.steps // pace(job.video_speed)[0]) + 1 for result in results)
 
-    def take(made: tuple[int, Path]) -> None:
-        paths[made[0]] = str(made[1])
-        if progress:
-            progress(len(paths), sum(result.success for result in results if result.index in paths))
+
+def record(job: Job, results: Sequence[EpisodeResult], workers: int | None,
+           progress: Callable[[int], None] = lambda frames: None) -> dict[int, str]:
+    """Run some episodes again and record them; index -> path of the video. progress: told how many frames are made."""
+    paths, frames = {}, dict.fromkeys((result.index for result in results), 0)
+
+    def take(made: tuple[int, int, Path | None]) -> None:
+        index, frames[index], path = made
+        if path is not None:
+            paths[index] = str(path)
+        progress(sum(frames.values()))
 
     if results:
-        share_out(_record_one, job, list(results), workers, take)
+        share_out(record_one, job, list(results), workers, take)
     return paths
 
 
-def _record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, Path]]:
-    yield record_one(job, result)
+def record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, int, Path | None]]:
+    """Run an episode again and film it: `episode_<index>_<success|failure>.mp4`.
 
-
-def record_one(job: Job, result: EpisodeResult) -> tuple[int, Path]:
-    """Run an episode again and film it: `episode_<index>_<success|failure>.mp4`; the index and the file.
-
-    Raises RuntimeError if the episode does not go as it went before.
+    Yields the index, how many frames are made, and at the end the file. Raises RuntimeError if the episode does not go
+    as it went before.
     """
     name = f"episode_{result.index:04d}_{'success' if result.success else 'failure'}.mp4"
     with VideoWriter(Path(job.video_dir) / name, pace(job.video_speed)[1]) as video:
-        film = _Film(video, job)
-        again = run_one(job, result.index, result.slot, film.watch)
+        film, steps, told = _Film(video, job), run_again(job, result.index, result.slot), 0
+        while True:
+            try:
+                film.watch(next(steps))
+            except StopIteration as end:
+                again = end.value
+                break
+            if video.frames > told:
+                told = video.frames
+                yield result.index, told, None
         if (again.success, again.steps, again.metrics) != (result.success, result.steps, result.metrics):
             raise RuntimeError(f"episode {result.index} went another way when it was run again: {result.steps} steps "
                                f"before, {again.steps} now.")
         film.last(again)
-    return result.index, video.path
+    yield result.index, video.frames, video.path
 
 
 class _Film:
@@ -78,18 +88,18 @@ class _Film:
 
     def watch(self, run: Executor) -> None:
         self._run = run
-        run.env.render_mode, run.env.scene.picture_size = "rgb_array", SCENE_SIZE
+        run.env.scene.picture_size = SCENE_SIZE
         if run.env.steps % self._every == 0 and not run.done:
-            self._video.add(self._frame())
+            self._add()
         elif not run.done:
             run.env.scene.follow()
 
     def last(self, result: EpisodeResult) -> None:
         """The end: where and why."""
         why = "" if result.success else f"{result.ended_in}: {result.reason}".replace("_", " ")
-        self._video.add(self._frame(result.success, why))
+        self._add(result.success, why)
 
-    def _frame(self, outcome: bool | None = None, why: str = "") -> np.ndarray:
+    def _add(self, outcome: bool | None = None, why: str = "") -> None:
         run, env, scene = self._run, self._run.env, self._run.env.scene
         at_goal = sum(env.at_goal(k) for k in range(len(env.episode.targets)))
         lines = [f"{env.steps * STEP_S:.0f} s   step {env.steps}{in_words(self._job.video_speed)}",
@@ -97,8 +107,9 @@ class _Film:
         depth = scene.image if scene.image is not None else scene.take_image(DEPTH_SIZE)
         known = known_floor(scene, run.skills[run.step.skill]) if run.step is not None and scene.maps_floor else None
         title = f"{self._job.scenario.name}: {phase(run)}".replace("_", " ")
-        return compose(env.render(marks(run)), depth, lines, title=title, outcome=outcome, reason=why, floor=known,
-                       footer=f"{env.episode.scene}   {env.episode.id}", hand=run.sim.hand_picture(HAND_SIZE))
+        self._video.draw(partial(composed, scene.frame(marks(run), HAND_SIZE), depth, lines, title=title,
+                                 outcome=outcome, reason=why, floor=known,
+                                 footer=f"{env.episode.scene}   {env.episode.id}"))
 
 
 def what_is_held(sim: Simulator) -> str:

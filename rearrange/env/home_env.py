@@ -8,7 +8,7 @@ after. The first image of an episode, or of a skill in a plan, is not delayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,6 +206,11 @@ class HomeScene:
         see."""
         self.follow()
         return self.sim.picture(*self._view, marks, self.picture_size)
+
+    def frame(self, marks: list[Any], hand_size: int) -> Callable[[], tuple[np.ndarray, np.ndarray | None]]:
+        """`picture` and what the camera at the wrist sees, of now; drawn when the result is called, in any thread."""
+        self.follow()
+        return self.sim.frame(*self._view, marks, self.picture_size, hand_size)
 
 
 class HomeEnv(gymnasium.Env):

@@ -7,7 +7,7 @@ step. Forces and contacts are those of the last substep.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import numpy as np
@@ -373,8 +373,9 @@ class HabitatSimulator(RobotInHome):
                 size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
         return self.twin.picture(eye, target, marks, size)
 
-    def hand_picture(self, size: int) -> np.ndarray | None:
-        return self.twin.hand_picture(size)
+    def frame(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int],
+              hand_size: int) -> Callable[[], tuple[np.ndarray, np.ndarray | None]]:
+        return self.twin.frame(eye, target, marks, size, hand_size)
 
     def head_picture(self, size: int) -> np.ndarray | None:
         return self.twin.head_picture(size)

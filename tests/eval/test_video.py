@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import threading
+from functools import partial
 
 import imageio.v3 as iio
 import imageio_ffmpeg
@@ -77,6 +79,25 @@ def test_a_video_that_ffmpeg_could_not_write_is_an_error_without_a_file(tmp_path
     assert list((tmp_path / "made").iterdir()) == []
 
 
+def test_frames_that_are_drawn_at_the_same_time_keep_their_order_and_an_error_in_one_leaves_no_file(tmp_path):
+    first_may_end = threading.Event()
+
+    def frame(k):
+        assert k or first_may_end.wait(60)  # timed: a limit, for a run that would hang
+        return np.full((64, 96, 3), 20 * k, np.uint8)
+
+    with VideoWriter(tmp_path / "a.mp4", fps=10, hold_s=0) as video:
+        for k in range(10):
+            if k == 2:
+                first_may_end.set()
+            video.draw(partial(frame, k))
+    assert np.all(np.diff(iio.imread(tmp_path / "a.mp4", plugin="FFMPEG").mean(axis=(1, 2, 3))) > 10)
+    with pytest.raises(ZeroDivisionError), VideoWriter(tmp_path / "b.mp4") as video:
+        for k in (1, 0, 2):
+            video.draw(lambda k=k: frame(1 // k))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.mp4"]
+
+
 def test_an_evaluation_goes_on_without_a_video_that_cannot_be_written(tmp_path, monkeypatch):
     class Recorder:
         def __init__(self, env, directory, index, observation, speed):
@@ -114,13 +135,14 @@ def test_a_video_has_a_frame_for_every_step_and_says_why_it_failed(tmp_path, mon
         frames.append((lines[0], depth.copy(), outcome, reason))
         return np.zeros((64, 96, 3), np.uint8)
 
-    monkeypatch.setattr("eval.episode_video.compose", compose)
+    monkeypatch.setattr(of_video, "compose", compose)
     monkeypatch.setattr("eval.slots._KEPT", {})
     settings = {"depth_size": 16, "max_steps": 10, "num_layouts": 4, "action_repeat": repeat,
                 "render_mode": "rgb_array", "action_parts": ["base"]}
     job = Job("navigate", settings, "random", None, 2, videos=1, video_dir=str(tmp_path))
     first, second = run_chunk(job, [0, 1])
     assert first.steps == second.steps == 10 and second.video is None
+    frames.sort(key=lambda frame: int(frame[0].split()[1]))  # several are drawn at the same time
     assert [frame[0] for frame in frames] == [f"step {k} of 10" for k in range(1, 11)]
     assert [frame[2:] for frame in frames] == [(None, "")] * 9 + [(False, "time limit")]
     looks = [frame[1] for frame in frames]  # the policy looks once an action
@@ -163,7 +185,7 @@ def test_a_file_that_cannot_be_written_within_an_action_ends_no_episode(tmp_path
     def full(*_, **__):
         raise VideoError("no room")
 
-    monkeypatch.setattr("eval.episode_video.compose", full)
+    monkeypatch.setattr(of_video, "compose", full)
     monkeypatch.setattr("eval.slots._KEPT", {})
     settings = {"depth_size": 0, "max_steps": 10, "num_layouts": 4, "action_repeat": 4, "render_mode": "rgb_array"}
     (result,) = run_chunk(Job("navigate", settings, "zero", None, 1, videos=1, video_dir=str(tmp_path)), [0])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import mujoco
 import numpy as np
 import pytest
 
-from rearrange.home.pictures import shading
+from rearrange.home.pictures import paint
 from rearrange.home.pictures.overlay import depth_picture, draw_text, text_width
 from rearrange.home.pictures.picture import SUN_DIRECTION, Ghost, Painter, Sphere, WireBox, camera_axes, follow_camera
-from rearrange.home.pictures.raster_kernels import NO_CODE
+from rearrange.home.pictures.raster import Poses
+from rearrange.home.pictures.raster_kernels import NO_CODE, compiled
+from rearrange.home.pictures.textures import FABRIC, PLAIN, TILES, WOOD
 
 FLOOR = '<geom type="plane" size="9 9 .1" rgba=".6 .6 .6 1"/>'
 RED_BALL = '<geom name="ball" type="sphere" size=".3" pos="0 0 .5" rgba="1 0 0 1"/>'
@@ -110,13 +114,48 @@ def test_a_floating_box_throws_a_shadow_away_from_the_sun():
     assert np.abs(shaded[beside].astype(int) - lit[beside]).max() <= 12
 
 
-def test_light_between_cells_is_about_that_of_each_pixel(monkeypatch):
-    """Without the light of cells, every pixel has its own. Shadows keep their edges."""
-    box = FLOOR + '<geom type="box" size=".3 .3 .3" pos="0 0 .6"/>'
-    between = picture(box).astype(int)
-    monkeypatch.setattr(shading, "light_cells", lambda *arguments: arguments[-2].fill(NO_CODE))
-    each = picture(box)
-    assert 0 < np.abs(between - each).max() <= 8
+@pytest.mark.parametrize("samples", [1, 2])
+def test_pixels_of_a_row_that_are_shaded_together_are_as_each_is_by_itself(samples, monkeypatch):
+    """The law of the vector code, for floors, plain boxes, and boxes of every texture, with and without shadow."""
+    boxes = "".join(f'<geom type="box" size=".3 .2 .3" pos="{x} {y} .6" euler="0 0 {30 * x}" rgba=".7 .5 .3 1"/>'
+                    for x, y in [(-1.2, 0), (-0.4, 0.3), (0.4, 0), (1.2, 0.3)])
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{FLOOR}{boxes}</worldbody></mujoco>")
+    data, seen = mujoco.MjData(model), {}
+    mujoco.mj_forward(model, data)
+    whole = paint.paint
+    monkeypatch.setattr(paint, "paint", lambda *arguments: seen.update(of=arguments) or whole(*arguments))
+    painter = Painter(model, 96, 72, cut_above_m=9, supersample=samples,
+                      materials=np.array([PLAIN, PLAIN, WOOD, FABRIC, TILES], np.int32))
+    together = painter.render(data, EYE_M, TARGET_M).astype(int)
+    depth, codes, view, surfaces, colors, materials, frames, light, tones, image = seen["of"]
+    share = (paint.TONES - 1) / paint.BRIGHTEST
+    compared = 0
+    for y, x in np.ndindex(image.shape[:2]):
+        sy, sx = samples * y + samples - 1, samples * x + samples - 1
+        if (codes[samples * y : sy + 1, samples * x : sx + 1] == codes[sy, sx]).all() and codes[sy, sx] != NO_CODE:
+            alone = one_sample(sy, sx, depth, codes, view, surfaces, colors, materials, frames, light)
+            assert np.abs(together[y, x] - tones[(np.array(alone) * share).astype(int)]).max() <= 1, (y, x)
+            compared += 1
+    assert compared > 0.5 * image[..., 0].size
+
+
+@compiled
+def one_sample(sy, sx, depth, codes, view, surfaces, colors, materials, frames, light):
+    return paint._sample(sy, sx, np.float32(0), depth, codes, view, surfaces, colors, materials, frames, light)
+
+
+def test_pictures_may_be_drawn_later_in_any_order_and_thread():
+    model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{FLOOR + RED_BALL + WALL}</worldbody></mujoco>")
+    data, places = mujoco.MjData(model), [(0.1 * k, 0.0, 0.5) for k in range(8)]
+    mujoco.mj_forward(model, data)
+    marks = [Sphere((0, 0, 0.5), 0.3, (1, 0, 0), 0.8)]
+    at_once, later = (Painter(model, 160, 120, cut_above_m=1.25, fade_frames=5) for _ in range(2))
+    wanted = [at_once.render(data, EYE_M, place, marks) for place in places]
+    drawn = [later.later(Poses.of(data), EYE_M, place, marks) for place in places]
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda draw: draw(), reversed(drawn)))
+    assert all(np.array_equal(a, b) for a, b in zip(wanted, reversed(found)))
+    assert not np.array_equal(wanted[0], wanted[4])
 
 
 def test_flat_faces_are_smooth():
@@ -155,6 +194,14 @@ def test_translucent_marks(mark):
     assert np.array_equal(marked[:, :20], plain[:, :20])
     behind = difference(picture(FLOOR + wall, [mark]), picture(FLOOR + wall))[pixel((0, 0, 0.5))]
     assert 0 < behind < 0.5 * difference(marked, plain)[pixel((0, 0, 0.5))]
+
+
+def test_only_the_part_of_a_picture_that_marks_may_cover_is_looked_at_for_them(monkeypatch):
+    marks = [Sphere((0, 0, 0.5), 0.3, (1, 0, 0), 0.8), Ghost("box", (0.1, 0.1, 0.1), (1.6, 0.2, 0.5))]
+    views = [{}, {"eye": (0.0, -0.7, 0.6)}, {"eye": (0.0, -0.2, 0.5)}, {"target": (2.5, -2.0, 0.5)}, {"supersample": 3}]
+    near = [picture(FLOOR, marks, **view) for view in views]
+    monkeypatch.setattr(Painter, "_window", lambda self, *_: [(0, len(self._vs)), (0, len(self._us))])
+    assert all(np.array_equal(a, picture(FLOOR, marks, **view)) for a, view in zip(near, views))
 
 
 def test_a_mark_of_an_unknown_shape_is_an_error():

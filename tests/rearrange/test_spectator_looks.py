@@ -81,7 +81,7 @@ def test_what_a_spectator_sees_changes_neither_depth_nor_colours_of_the_robots_c
     first, _ = env.reset(seed=3)
     before = env.sim.data.qpos.copy(), env.sim.data.qvel.copy(), env.sim.data.qacc_warmstart.copy()
     env.render()
-    env.sim.hand_picture(32)
+    env.scene.frame([], 32)()
     assert all(np.array_equal(a, b)
                for a, b in zip(before, (env.sim.data.qpos, env.sim.data.qvel, env.sim.data.qacc_warmstart)))
     for name, image in env.scene.take_images().items():

@@ -17,7 +17,7 @@ import numpy as np
 from rearrange.home.numba_cache import njit
 from rearrange.home.pictures import mesh_kernels, raster_kernels
 from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, FACES, PLANE, SPHERE, F
-from rearrange.home.pictures.shading import PLANK_M
+from rearrange.home.pictures.textures import PLANK_M
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 SKY_RGB = (168, 198, 224)  # where nothing is seen

@@ -2,22 +2,24 @@
 
 Frames and units: world z up, metres, quaternions (w, x, y, z); colours sRGB in [0, 1] in the interface and linear
 inside; images uint8 (H, W, 3). The scene is rasterised `supersample` times as large as the picture; a pixel whose
-samples show one face is shaded once, others once per sample.
+samples show one face is shaded once, others once per face that they show.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import mujoco
 import numpy as np
 
-from rearrange.home.pictures import shading
+from rearrange.home.pictures import paint, shading
 from rearrange.home.pictures.meshes import MeshTable
 from rearrange.home.pictures.painted_meshes import PaintedMeshes
-from rearrange.home.pictures.raster import box_half_extents, draw, pixel_slopes, shape_table
+from rearrange.home.pictures.raster import Poses, box_half_extents, draw, pixel_slopes, shape_table
 from rearrange.home.pictures.raster_kernels import BOX, FACES, KINDS, F
 from rearrange.home.pictures.visual_only_shapes import Attached
 from rearrange.home.robot.cameras import camera_axes
@@ -27,7 +29,8 @@ Vector = Sequence[float] | np.ndarray
 
 NEAR_M, FAR_M = 0.02, 60.0
 SUN_DIRECTION = np.array([-0.36, -0.50, 0.79]) / np.linalg.norm([-0.36, -0.50, 0.79])  # towards the sun, world
-SUN_DISTANCE_M, SHADOW_RADIUS_M, SHADOW_SIZE = 60.0, 6.0, 1024
+SUN_DISTANCE_M, SHADOW_RADIUS_M = 60.0, 6.0
+SHADOW_SIZE, SMALL_PX = 1024, 256  # of the map of shadows; half as many where no side of a picture is longer than this
 WALL_HALF_LENGTH_M = 1.3  # boxes this long are walls, others belong to furniture
 JUMP_M = 0.5  # of the eye, between two pictures: after it nothing fades
 ARTICULATED_GROUP = 1  # geom group of doors and drawers, which are cut away like fixed furniture
@@ -132,8 +135,22 @@ def _between(eye: np.ndarray, target: np.ndarray, centers: np.ndarray, rotations
     return ((enter < leave) & (leave > 0) & (enter < 0.85)).any(axis=1)
 
 
+class _Canvas:
+    """What one thread draws a picture in. samples, size: height and width of the samples, and of the picture."""
+
+    def __init__(self, samples: tuple[int, int], size: tuple[int, int]):
+        height, width = size
+        self.depth, self.codes = np.empty(samples, np.float32), np.empty(samples, np.int32)
+        shadow_size = SHADOW_SIZE if max(size) > SMALL_PX else SHADOW_SIZE // 2
+        self.sun_slopes = pixel_slopes(shadow_size, 2 * SHADOW_RADIUS_M / SUN_DISTANCE_M / shadow_size)
+        self.shadow = np.empty((shadow_size, shadow_size), np.float32)
+        coarse = (max(2, height // shading.COARSE), max(2, width // shading.COARSE))
+        self.coarse_z, self.open, self.blurred = (np.empty(coarse, np.float32) for _ in range(3))
+        self.image = np.empty((height, width, 3), np.uint8)
+
+
 class Painter:
-    """Third-person pictures of one model, for videos.
+    """Third-person pictures of one model, for videos. Several threads may draw at the same time.
 
     Args:
         fov_deg: Vertical field of view.
@@ -174,15 +191,7 @@ class Painter:
         pitch = 2.0 * math.tan(math.radians(fov_deg) / 2.0) / (height * supersample)
         self._us, self._vs = pixel_slopes(width * supersample, pitch), pixel_slopes(height * supersample, pitch)
         self._focal_px = 1.0 / (pitch * supersample)
-        samples = (height * supersample, width * supersample)
-        self._depth, self._codes = np.empty(samples, np.float32), np.empty(samples, np.int32)
-        self._mark_depth, self._mark_codes = np.empty(samples, np.float32), np.empty(samples, np.int32)
-        self._sun_slopes = pixel_slopes(SHADOW_SIZE, 2 * SHADOW_RADIUS_M / SUN_DISTANCE_M / SHADOW_SIZE)
-        self._shadow = np.empty((SHADOW_SIZE, SHADOW_SIZE), np.float32)
-        coarse = (max(2, height // 2), max(2, width // 2))
-        self._coarse_z, self._open, self._blurred = (np.empty(coarse, np.float32) for _ in range(3))
-        self._cells = np.empty(coarse, np.int32), np.empty((*coarse, 3), np.float32)
-        self._image = np.empty((height, width, 3), np.uint8)
+        self._size, self._supersample, self._of_thread = (height, width), supersample, threading.local()
         self._pattern = shading.occlusion_pattern()
         self._meshes = None if meshes is None else PaintedMeshes(meshes, cut_above_m)
 
@@ -198,7 +207,13 @@ class Painter:
         self._articulated = np.concatenate([self._articulated, np.zeros(count, bool)])
         self._materials = np.concatenate([self._materials, np.zeros(count, np.int32)])
 
-    def _poses(self, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
+    def _canvas(self) -> _Canvas:
+        """That of this thread."""
+        if not hasattr(self._of_thread, "canvas"):
+            self._of_thread.canvas = _Canvas((len(self._vs), len(self._us)), self._size)
+        return self._of_thread.canvas
+
+    def _poses(self, data: Poses) -> tuple[np.ndarray, np.ndarray]:
         """Middles (n, 3) and rotation matrices (n, 9) of geoms and of what is attached, which may be written to."""
         if self._attached is None:
             return data.geom_xpos.copy(), data.geom_xmat
@@ -208,23 +223,34 @@ class Painter:
     def render(self, data: mujoco.MjData, eye_m: Vector, target_m: Vector,
                marks: Sequence[WireBox | Sphere | Ghost] = ()) -> np.ndarray:
         """The scene from eye_m towards target_m (world), uint8 (height, width, 3); marks are faint behind things."""
-        axes, target = camera_axes(eye_m, target_m), np.asarray(target_m, float)
-        self._advance_fading(self._blocking(data, axes[3], target), axes[3])
-        going = (self._presence > 0.0) & (self._presence < 1.0)
-        if going.any():  # the picture with what fades, over the picture without
-            kept = self._paint(data, axes, target, self._presence == 0.0)
-            share, whole = self._shares(kept, float(self._presence[going].mean())), self._image.astype(np.float32)
-            self._paint(data, axes, target, self._presence < 1.0)
-            self._image[:] = np.round(self._image + share[:, :, None] * (whole - self._image))
-        else:
-            self._paint(data, axes, target, self._presence < 1.0)
-        self._draw_marks(axes, marks)
-        return self._image.copy()
+        return self.later(Poses.of(data), eye_m, target_m, marks)()
 
-    def render_from(self, data: mujoco.MjData, axes: np.ndarray) -> np.ndarray:
+    def later(self, poses: Poses, eye_m: Vector, target_m: Vector,
+              marks: Sequence[WireBox | Sphere | Ghost] = ()) -> Callable[[], np.ndarray]:
+        """As `render`; it is drawn when the result is called, in any thread. Things fade in the order of these calls.
+        """
+        axes, target = camera_axes(eye_m, target_m), np.asarray(target_m, float)
+        self._advance_fading(self._blocking(poses, axes[3], target), axes[3])
+        return partial(self._draw, poses, axes, target, self._presence, tuple(marks))
+
+    def _draw(self, poses: Poses, axes: np.ndarray, target: np.ndarray, presence: np.ndarray,
+              marks: Sequence[WireBox | Sphere | Ghost]) -> np.ndarray:
+        going = (presence > 0.0) & (presence < 1.0)
+        if going.any():  # the picture with what fades, over the picture without
+            canvas, kept = self._paint(poses, axes, target, presence == 0.0)
+            share, whole = self._shares(canvas, kept, presence), canvas.image.astype(np.float32)
+            self._paint(poses, axes, target, presence < 1.0)
+            canvas.image[:] = np.round(canvas.image + share[:, :, None] * (whole - canvas.image))
+        else:
+            canvas, _ = self._paint(poses, axes, target, presence < 1.0)
+        self._draw_marks(canvas, axes, marks)
+        return canvas.image.copy()
+
+    def render_from(self, data: mujoco.MjData | Poses, axes: np.ndarray) -> np.ndarray:
         """What a camera sees, (height, width, 3) uint8, with nothing cut away; axes: as of `camera_axes`."""
-        self._paint(data, axes, axes[3] + axes[2], np.zeros(len(self._cuttable), bool), cut_meshes=False)
-        return self._image.copy()
+        nothing = np.zeros(len(self._cuttable), bool)
+        canvas, _ = self._paint(data, axes, axes[3] + axes[2], nothing, cut_meshes=False)
+        return canvas.image.copy()
 
     def forget(self) -> None:
         """The next picture is of another episode: nothing fades from the last one."""
@@ -237,59 +263,60 @@ class Painter:
         self._presence = np.round(np.clip(self._presence + np.where(blocking, -step, step), 0.0, 1.0), 6)
         self._last_eye = eye.copy()
 
-    def _shares(self, kept: np.ndarray, elsewhere: float) -> np.ndarray:
+    def _shares(self, canvas: _Canvas, kept: np.ndarray, presence: np.ndarray) -> np.ndarray:
         """Share of the picture that was painted last in each pixel of the mix, (height, width) float32.
 
-        A thing that fades has its own share. Elsewhere, where its shadow may lie, it is `elsewhere`.
+        A thing that fades has its own share. Elsewhere, where its shadow may lie, it is the mean of theirs.
         """
+        elsewhere = float(presence[(presence > 0.0) & (presence < 1.0)].mean())
         of_row = np.full(len(self._halves), elsewhere, np.float32)
-        of_row[self._cuttable] = np.where(self._presence < 1.0, self._presence, elsewhere)
-        for body in np.unique(self._bodies[self._cuttable[(self._presence < 1.0) & self._articulated[self._cuttable]]]):
+        of_row[self._cuttable] = np.where(presence < 1.0, presence, elsewhere)
+        for body in np.unique(self._bodies[self._cuttable[(presence < 1.0) & self._articulated[self._cuttable]]]):
             of_row[self._bodies == body] = of_row[self._cuttable[self._bodies[self._cuttable] == body]].min()
         of_code = np.append(of_row[kept], np.float32(elsewhere))  # the last of pixels that show nothing, or a mesh
-        rows = np.where(self._codes >= 0, self._codes // FACES, len(kept))
-        height, width, _ = self._image.shape
+        rows = np.where(canvas.codes >= 0, canvas.codes // FACES, len(kept))
+        height, width = self._size
         shares = of_code[np.minimum(rows, len(kept))].reshape(height, rows.shape[0] // height, width, -1)
         return shares.mean(axis=(1, 3))
 
-    def _paint(self, data: mujoco.MjData, axes: np.ndarray, target: np.ndarray, cut: np.ndarray,
-               cut_meshes: bool = True) -> np.ndarray:
-        """Draw into the image, without marks; cut: which of the cuttable rows are cut down. The rows that are drawn."""
+    def _paint(self, data: mujoco.MjData | Poses, axes: np.ndarray, target: np.ndarray, cut: np.ndarray,
+               cut_meshes: bool = True) -> tuple[_Canvas, np.ndarray]:
+        """Draw without marks; cut: which of the cuttable rows are cut down. The canvas, and the rows that are drawn."""
+        canvas, depth, codes = (found := self._canvas()), found.depth, found.codes
         centers, turns = self._poses(data)
         kept, halves = self._cut_away(data, cut, centers)
         scene = (self._shapes[kept], halves, centers, turns)
         camera = _mujoco_camera(axes)
-        draw(*scene, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes)
+        draw(*scene, *camera, self._us, self._vs, F(FAR_M), depth, codes)
         meshes = self._meshes and (self._meshes.between(data, axes[3], target) if cut_meshes else self._meshes)
         if meshes:
-            meshes.draw(data, *camera, self._us, self._vs, F(FAR_M), self._depth, self._codes, FACES * len(kept))
-        sun = self._draw_shadows(data, scene, meshes, target)
+            meshes.draw(data, *camera, self._us, self._vs, F(FAR_M), depth, codes, FACES * len(kept))
+        sun = self._draw_shadows(canvas, data, scene, meshes, target)
         surfaces, colors, materials = _surfaces(*scene, axes[3]), self._colors[kept], self._materials[kept]
         frames = turns[self._shapes[kept, 1]].reshape(-1, 3, 3).transpose(0, 2, 1).astype(np.float32)
         if meshes:
             surfaces, colors = meshes.surfaces(data, surfaces), np.concatenate([colors[:, :3], meshes.linear])
             materials = np.concatenate([materials, np.zeros(len(meshes.linear), np.int32)])
         view = (self._us, self._vs, axes.astype(np.float32))
-        shading.occlusion(self._depth, self._codes, view, surfaces, self._pattern, self._coarse_z, self._open)
-        shading.blur(self._coarse_z, self._open, self._blurred)
-        shading.light_cells(self._depth, self._codes, view, surfaces, sun, self._shadow, self._blurred, *self._cells)
-        light = (sun, self._shadow, self._coarse_z, self._blurred)
-        shading.paint(self._depth, self._codes, view, surfaces, colors, materials, np.ascontiguousarray(frames), light,
-                      self._cells, shading.tone_table(), self._image)
-        return kept
+        shading.occlusion(depth, codes, view, surfaces, self._pattern, canvas.coarse_z, canvas.open)
+        shading.blur(canvas.coarse_z, canvas.open, canvas.blurred)
+        light = (sun, canvas.shadow, canvas.coarse_z, canvas.blurred)
+        paint.paint(depth, codes, view, surfaces, colors, materials, np.ascontiguousarray(frames), light,
+                      paint.tone_table(), canvas.image)
+        return canvas, kept
 
-    def _draw_marks(self, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
-        self._draw_translucent(axes, [mark for mark in marks if not isinstance(mark, WireBox)])
+    def _draw_marks(self, canvas: _Canvas, axes: np.ndarray, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
+        self._draw_translucent(canvas, axes, [mark for mark in marks if not isinstance(mark, WireBox)])
         for mark in marks:
             if isinstance(mark, WireBox):
-                self._draw_wire(axes, mark)
+                self._draw_wire(canvas, axes, mark)
 
-    def _extents(self, data: mujoco.MjData) -> np.ndarray:
+    def _extents(self, data: Poses) -> np.ndarray:
         """Half extents (m) of the cuttable boxes along the world axes."""
         rotations = data.geom_xmat[self._shapes[self._cuttable, 1]].reshape(-1, 3, 3)
         return np.einsum("gij,gj->gi", np.abs(rotations), self._halves[self._cuttable, :3])
 
-    def _blocking(self, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def _blocking(self, data: Poses, eye: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Which of the cuttable rows block the view."""
         geoms, centers = self._shapes[self._cuttable, 1], data.geom_xpos
         rotations, sizes, reach = data.geom_xmat[geoms].reshape(
@@ -307,7 +334,7 @@ class Painter:
             blocking |= joined
         return blocking
 
-    def _cut_away(self, data: mujoco.MjData, cut: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _cut_away(self, data: Poses, cut: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the shape table to draw and their halves, some of them cut down; moves the centres of these."""
         halves, kept = self._halves.copy(), np.ones(len(self._halves), bool)
         geoms, reach = self._shapes[self._cuttable, 1], self._extents(data)
@@ -321,30 +348,51 @@ class Painter:
         kept &= ~np.isin(self._bodies, self._bodies[~kept & self._articulated])  # a door goes with its handle
         return np.flatnonzero(kept), halves[kept]
 
-    def _draw_shadows(self, data: mujoco.MjData, scene: tuple[np.ndarray, ...], meshes: PaintedMeshes | None,
+    def _draw_shadows(self, canvas: _Canvas, data: Poses, scene: tuple[np.ndarray, ...], meshes: PaintedMeshes | None,
                       target: np.ndarray) -> np.ndarray:
         """Rasterise what the sun sees around the target; returns the sun's camera as `paint` takes it."""
-        texel = 2 * SHADOW_RADIUS_M / SHADOW_SIZE
+        texel = 2 * SHADOW_RADIUS_M / len(canvas.sun_slopes)
         axes = camera_axes(SUN_DIRECTION * SUN_DISTANCE_M, (0.0, 0.0, 0.0))
         along = np.round(axes[:2] @ target / texel) * texel  # steady shadows in a video
         axes[3] += along @ axes[:2]
-        slopes = self._sun_slopes
-        view = (*_mujoco_camera(axes), slopes, slopes, F(2 * SUN_DISTANCE_M), self._shadow)
+        slopes = canvas.sun_slopes
+        view = (*_mujoco_camera(axes), slopes, slopes, F(2 * SUN_DISTANCE_M), canvas.shadow)
         draw(*scene, *view)
         if meshes:
             meshes.draw(data, *view)
         return np.vstack([axes, (slopes[0], slopes[1] - slopes[0], 0.0)]).astype(np.float32)
 
-    def _draw_translucent(self, axes: np.ndarray, marks: Sequence[Sphere | Ghost]) -> None:
+    def _draw_translucent(self, canvas: _Canvas, axes: np.ndarray, marks: Sequence[Sphere | Ghost]) -> None:
         """Blend balls and ghosts; where several cover a pixel, the nearest counts."""
         if not marks:
             return
         scene, colors = _scene_of_marks(marks)
-        draw(*scene, *_mujoco_camera(axes), self._us, self._vs, F(FAR_M), self._mark_depth, self._mark_codes)
-        view, surfaces = (self._us, self._vs, axes.astype(np.float32)), _surfaces(*scene, axes[3])
-        shading.blend_shapes(self._image, self._depth, self._mark_depth, self._mark_codes, view, surfaces, colors)
+        window = self._window(axes, scene[2], scene[1][:, 3])
+        if window is None:
+            return
+        (top, bottom), (left, right) = window
+        us, vs = self._us[left:right], self._vs[top:bottom]
+        depth, codes = np.empty((len(vs), len(us)), np.float32), np.empty((len(vs), len(us)), np.int32)
+        draw(*scene, *_mujoco_camera(axes), us, vs, F(FAR_M), depth, codes)
+        view, surfaces = (us, vs, axes.astype(np.float32)), _surfaces(*scene, axes[3])
+        shading.blend_shapes(canvas.image, canvas.depth, top, left, depth, codes, view, surfaces, colors)
 
-    def _draw_wire(self, axes: np.ndarray, box: WireBox) -> None:
+    def _window(self, axes: np.ndarray, centers: np.ndarray, radii: np.ndarray) -> list[tuple[int, int]] | None:
+        """First and last row, and column, of the samples of whole pixels that can show some balls; None: none can."""
+        at, s = (centers - axes[3]) @ axes[:3].T, self._supersample
+        if (at[:, 2] - radii < NEAR_M).any():
+            return [(0, len(self._vs)), (0, len(self._us))]
+        window = []
+        for across, slopes in ((at[:, 1], self._vs), (at[:, 0], self._us)):
+            ends = np.stack([across - radii, across + radii])[:, None] / np.stack([at[:, 2] - radii, at[:, 2] + radii])
+            first, last = np.searchsorted(slopes, (ends.min(), ends.max()))
+            first, last = first // s * s, min(len(slopes), -(-last // s) * s)
+            if last - first < 2:  # a row or column of samples, or none, is not worth a mark
+                return None
+            window.append((int(first), int(last)))
+        return window
+
+    def _draw_wire(self, canvas: _Canvas, axes: np.ndarray, box: WireBox) -> None:
         """Blend the twelve edges of a box."""
         rotation = np.empty(9)
         mujoco.mju_quat2Mat(rotation, np.asarray(box.quat, float))
@@ -352,7 +400,7 @@ class Painter:
         offsets = (signs * np.asarray(box.half_size_m, float)) @ rotation.reshape(3, 3).T
         corners = np.asarray(box.center_m, float) + offsets
         corners = (corners - axes[3]) @ axes[:3].T  # camera frame
-        height, width, _ = self._image.shape
+        height, width = self._size
         rgb, thickness = tuple(F(value) for value in box.rgb), F(max(1.5, height / 256))
         for a in range(8):
             for b in (a ^ 1, a ^ 2, a ^ 4):
@@ -364,4 +412,4 @@ class Painter:
                     end = start + (end - start) * (start[2] - NEAR_M) / (start[2] - end[2])
                 ends = [(F(x / z * self._focal_px + (width - 1) / 2), F(y / z * self._focal_px + (height - 1) / 2),
                          F(1 / z)) for x, y, z in (start, end)]
-                shading.blend_line(self._image, self._depth, *ends, rgb, thickness)
+                shading.blend_line(canvas.image, canvas.depth, *ends, rgb, thickness)

@@ -308,7 +308,8 @@ def _draw(shapes, halves, xpos, xmat, cam_xpos, cam_xmat, camera, us, vs, far, i
     """The body of `rearrange.home.pictures.raster.draw`."""
     rows, columns = inverse_depth.shape
     pitch, u_first, v_first = us[1] - us[0], us[0], vs[0]
-    limit_u, limit_v = -u_first + F(0.5) * pitch, -v_first + F(0.5) * pitch
+    limit_u = max(-u_first, us[columns - 1]) + F(0.5) * pitch
+    limit_v = max(-v_first, vs[rows - 1]) + F(0.5) * pitch
     inverse_depth[:] = F(1) / far
     if codes is not None:
         codes[:] = np.int32(NO_CODE)

@@ -10,7 +10,7 @@ doors by the name of their joint; joints of drawers are in metres, those of door
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -230,8 +230,12 @@ class Simulator(Protocol):
             size: Width and height (pixels).
         """
 
-    def hand_picture(self, size: int) -> np.ndarray | None:
-        """What the camera at the wrist sees, drawn for a spectator: (size, size, 3) uint8; None where it cannot be."""
+    def frame(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int],
+              hand_size: int) -> Callable[[], tuple[np.ndarray, np.ndarray | None]]:
+        """`picture`, and what the camera at the wrist sees, of now; drawn when the result is called, in any thread.
+
+        The second is (hand_size, hand_size, 3) uint8, or None where it cannot be drawn.
+        """
 
     def head_picture(self, size: int) -> np.ndarray | None:
         """What the head camera sees in colour, drawn for a spectator: (size, size, 3) uint8; None where it cannot be

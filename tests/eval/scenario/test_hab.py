@@ -13,6 +13,7 @@ import pytest
 
 import skills.experts
 from eval import slots
+from eval import video as of_video
 from eval.evaluate import cut_short, headline, missing
 from eval.intervals import wilson
 from eval.report.runs import read
@@ -41,6 +42,16 @@ def puppets(monkeypatch):
     monkeypatch.setattr(Puppet, "fails", {})
     yield
     slots._KEPT.clear()
+
+
+def run_again(job, index, slot, watch):
+    """The episode again, watched in every step; its result."""
+    steps = hab.run_again(job, index, slot)
+    while True:
+        try:
+            watch(next(steps))
+        except StopIteration as end:
+            return end.value
 
 
 def short(**changes):
@@ -97,7 +108,7 @@ def test_processes_and_neighbours_change_nothing():
     one, two = hab.evaluate(it, workers=1), hab.evaluate(it, workers=2)
     assert one == two and len({result.steps for result in one} | {result.scene for result in one}) > 3
     watched = []
-    again = hab.run_one(it, 5, one[5].slot, lambda run: watched.append(run.sim.base_pose))
+    again = run_again(it, 5, one[5].slot, lambda run: watched.append(run.sim.base_pose))
     assert again == one[5] and len(watched) == again.steps + 1
     other = hab.evaluate(replace(it, episodes=2, seed=4), workers=1)
     assert [result.episode_id for result in other] != [result.episode_id for result in one[:2]]
@@ -110,8 +121,8 @@ def test_without_navigation_nothing_is_handed_over():
     figures = hab_figures.summary(it, [result])
     assert figures["handoff"] == {} and set(figures["by_distance"]) == {"pick"}
     away = []
-    hab.run_one(it, 0, result.slot,
-                lambda run: away.append(math.dist(run.sim.base_pose[:2], run.sim.object_position(0)[:2])))
+    run_again(it, 0, result.slot,
+              lambda run: away.append(math.dist(run.sim.base_pose[:2], run.sim.object_position(0)[:2])))
     first = result.plan[0]
     assert first.skill == "pick" and first.words.startswith("pick object_0")
     assert first.from_m == pytest.approx(away[0], abs=1e-3)
@@ -168,21 +179,22 @@ def test_a_video_shows_the_object_its_goal_where_to_drive_the_step_and_why_it_en
 
     it = replace(short(episodes=1), video_dir=str(tmp_path), video_speed=2)
     (result,) = hab.evaluate(it, workers=1)
-    ends, compose = [], hab_video.compose
+    ends, compose = [], of_video.compose
 
     def noting(*args, outcome, reason, **more):
         ends.append((outcome, reason))
         assert "holds nothing" in args[2] and more["hand"].shape == (224, 224, 3)
         return compose(*args, outcome=outcome, reason=reason, **more)
 
-    monkeypatch.setattr(hab_video, "compose", noting)
-    index, path = hab_video.record_one(it, result)
-    assert set(ends[:-1]) == {(None, "")} and ends[-1] == (False, f"{result.ended_in}: {result.reason}")
+    monkeypatch.setattr(of_video, "compose", noting)
+    *before, (index, count, path) = hab_video.record_one(it, result)
+    assert ends.count((None, "")) == len(ends) - 1 and (False, f"{result.ended_in}: {result.reason}") in ends
+    assert len(ends) == count == hab_video.frames_of(it, [result]) and all(made[2] is None for made in before)
     frames = iio.imread(path)
     assert index == 0 and path.name == "episode_0000_failure.mp4" and iio.immeta(path)["fps"] == 30
     assert len(frames) == (result.steps + 1) // 2 + 1 + 21 and frames.shape[1:] == (720, 1280, 3) and frames.std() > 20
     lines, kinds = [], []
-    hab.run_one(it, 0, 0, lambda run: (lines.append(hab_video.plan_lines(run)), kinds.append(hab_video.marks(run))))
+    run_again(it, 0, 0, lambda run: (lines.append(hab_video.plan_lines(run)), kinds.append(hab_video.marks(run))))
     assert lines[0][0].startswith("> 1  navigate to ") and lines[-1][1].startswith("> 2  pick ")
     assert [type(mark) for mark in kinds[0]] == [WireBox, Ghost, Sphere]
     assert [type(mark) for mark in kinds[-1]] == [WireBox, Ghost]
@@ -202,7 +214,7 @@ def test_an_episode_that_goes_another_way_is_not_passed_off_as_the_first(tmp_pat
     it = replace(short(episodes=1), video_dir=str(tmp_path), video_speed=5)
     (result,) = hab.evaluate(it, workers=1)
     with pytest.raises(RuntimeError, match="went another way"):
-        hab_video.record_one(it, replace(result, steps=result.steps + 1))
+        list(hab_video.record_one(it, replace(result, steps=result.steps + 1)))
     assert not list(tmp_path.iterdir())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from rearrange.home.apartments import segmentation
 from rearrange.home.pictures.looks import Looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
-from rearrange.home.pictures.raster import DepthCamera, shape_table
+from rearrange.home.pictures.raster import DepthCamera, Poses, shape_table
 from rearrange.home.robot.cameras import FOV_DEG
 from rearrange.home.simulation.mujoco.compiled_home import CACHED_HOMES, CompiledHome
 
@@ -96,9 +96,15 @@ class Spectator:
         """From `eye` towards `target` (world, m), with marks: (height, width, 3) uint8; size: width and height."""
         return self._painter(home, *size, SPECTATOR_FOV_DEG).render(data, eye, target, marks)
 
-    def from_camera(self, home: CompiledHome, data: mujoco.MjData, pose: np.ndarray, size: int) -> np.ndarray:
-        """What a camera of the robot at `pose` sees, drawn as the pictures from outside are: (size, size, 3) uint8."""
-        return self._painter(home, size, size, FOV_DEG).render_from(data, pose)
+    def frame(self, home: CompiledHome, data: mujoco.MjData, eye: np.ndarray, target: np.ndarray, marks: list[Any],
+              size: tuple[int, int], pose: np.ndarray, camera_size: int) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+        """`picture`, and what a camera at `pose` sees, drawn alike; of now, drawn when the result is called, in any
+        thread.
+        """
+        poses = Poses(*(values.copy() for values in Poses.of(data)))
+        scene = self._painter(home, *size, SPECTATOR_FOV_DEG).later(poses, eye, target, marks)
+        camera = self._painter(home, camera_size, camera_size, FOV_DEG)
+        return lambda: (scene(), camera.render_from(poses, pose))
 
     def forget(self) -> None:
         """Another episode begins: nothing fades from the last one."""

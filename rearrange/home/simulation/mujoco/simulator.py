@@ -7,7 +7,7 @@ and units.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import pairwise
 
 import mujoco
@@ -299,8 +299,10 @@ class MujocoSimulator(RobotInHome):
                 size: tuple[int, int] = PICTURE_SIZE) -> np.ndarray:
         return self._spectator.picture(self.home, self.data, eye, target, marks, size)
 
-    def hand_picture(self, size: int) -> np.ndarray:
-        return self._spectator.from_camera(self.home, self.data, self.camera_pose("arm", PLAIN), size)
+    def frame(self, eye: np.ndarray, target: np.ndarray, marks: list, size: tuple[int, int],
+              hand_size: int) -> Callable[[], tuple[np.ndarray, np.ndarray | None]]:
+        return self._spectator.frame(self.home, self.data, eye, target, marks, size, self.camera_pose("arm", PLAIN),
+                                     hand_size)
 
     def head_picture(self, size: int) -> np.ndarray | None:
         """What the head camera sees in colour, drawn for a spectator: (size, size, 3) uint8."""
