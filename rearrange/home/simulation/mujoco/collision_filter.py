@@ -239,6 +239,9 @@ def _keep_near(duration_s, body, box, size, reach, piece, piece_box, xipos, xima
        int32[::1], float64[:, ::1]), cache=True, nogil=True)
 def _keep_all(pieces, body, all_child, all_geom, all_box, contype, conaffinity, child, geom, row_box):
     """Undo `_keep_near`, which left so many pieces. The arguments are of Nearness and of the model, as there."""
-    contype[:], conaffinity[:] = body[:, 0], body[:, 1]
-    rows = max(2 * pieces - 1, 0)
-    child[:rows], geom[:rows], row_box[:rows] = all_child[:rows], all_geom[:rows], all_box[:rows]
+    for b in range(body.shape[0]):  # loops, as assignments to slices take numba ten times as long to compile
+        contype[b], conaffinity[b] = body[b, 0], body[b, 1]
+    for row in range(2 * pieces - 1):
+        child[row, 0], child[row, 1], geom[row] = all_child[row, 0], all_child[row, 1], all_geom[row]
+        for i in range(6):
+            row_box[row, i] = all_box[row, i]
