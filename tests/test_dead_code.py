@@ -15,7 +15,7 @@ from tests.rooms import HOME, PACKAGES
 CALLED = (
     "__getattr__", "_do_*",  # of a module; the viewer's messages
     "CloseCabinet", "CloseFridge", "OpenCabinet", "OpenFridge", "Pick", "Place",  # skills
-    "LeRobotFiles", "MinariFiles",  # formats of recordings
+    "LeRobotFiles", "MinariFiles", "first_step",  # formats of recordings; a process that compiles
     # the command `list`; whichever logger has it; the viewer's page and driver
     "list_", "write_film", "_", "call_stop", "hand_to", "move_hand",
     "create_module", "exec_module", "close_extras", "on_start", "on_end",  # importlib, vectors of Gymnasium, numba

@@ -17,14 +17,16 @@ import tempfile
 from pathlib import Path
 
 import numba
-from numba import boolean, cfunc, float32, float64, int8, int32, int64, njit
+from numba import boolean, cfunc, float32, float64, int8, int32, int64, njit, typeof
 from numba.core import event
+from numba.core.registry import cpu_target
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["boolean", "cfunc", "float32", "float64", "int8", "int32", "int64", "kept_in", "njit"]
+__all__ = ["boolean", "cfunc", "float32", "float64", "int8", "int32", "int64", "kept_in", "njit", "typeof"]
 
 CHOSEN = "NUMBA_CACHE_DIR"
-COMPILING = "Compiling for this machine: once after an installation, for about half a minute."
+COMPILING = "Compiling for this machine: once after an installation, for some seconds."
+_told = None  # a file that is locked until this process ends, by the one that has said so
 
 
 def kept_in() -> Path | None:
@@ -70,20 +72,29 @@ def _choose() -> None:
                                         "written; %s can name another folder.", folder, Path(__file__).parent, CHOSEN)
 
 
-class _Teller(event.Listener):
-    """Writes COMPILING at the first function that is found in no cache, if no other process has and still runs."""
+def say_that_it_compiles() -> None:
+    """Write COMPILING to a terminal, if neither this process nor another that still runs has."""
+    global _told
+    if _told is not None or not sys.stderr or not sys.stderr.isatty() or (folder := kept_in()) is None:
+        return
+    try:
+        _told = (folder / "compiling.lock").open("w")
+        fcntl.flock(_told, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another process tells
+        return
+    print(COMPILING, file=sys.stderr, flush=True)
 
-    lock = None  # a file that is locked until this process ends
+
+def cache_key() -> str:
+    """Changes with numba and the processor, for which numba compiles."""
+    return repr((numba.__version__, cpu_target.target_context.codegen().magic_tuple()))
+
+
+class _Teller(event.Listener):
+    """Says so at the first function that is found in no cache."""
 
     def on_start(self, event: event.Event) -> None:
-        if self.lock is not None or not sys.stderr or not sys.stderr.isatty() or (folder := kept_in()) is None:
-            return
-        try:
-            self.lock = (folder / "compiling.lock").open("w")
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # another process tells
-            return
-        print(COMPILING, file=sys.stderr, flush=True)
+        say_that_it_compiles()
 
     def on_end(self, event: event.Event) -> None:
         pass

@@ -96,6 +96,27 @@ def test_at_a_terminal_one_of_the_processes_that_compile_says_so(tmp_path):
         assert said.count(numba_cache.COMPILING) == lines == said.count("\n")
 
 
+@pytest.mark.parametrize("status, asked", [(0, 2), (1, 4)])
+def test_one_process_has_the_kernels_compiled_for_all_and_what_failed_is_tried_again(tmp_path, status, asked):
+    """Two processes ask at the same time for two parts, whose compilers only note that they were started."""
+    log = tmp_path / "asked"
+    code = f"""
+import subprocess, sys
+from rearrange.home.simulation.mujoco import compile_kernels
+def noting(command, **options):
+    open({str(log)!r}, "a").write(command[-1] + "\\n")
+    return start([sys.executable, "-c", "raise SystemExit({status})"], **options)
+start, subprocess.Popen = subprocess.Popen, noting
+compile_kernels.compile_once(compile_kernels.HOME)
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    both = [subprocess.Popen([sys.executable, "-P", "-c", code], env=environment) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    asked_for = [line.split()[3] for line in log.read_text().splitlines()]
+    assert asked_for == ["depth", "first_step"] * (asked // 2)
+    assert len(list(tmp_path.glob("compiled_*"))) == (status == 0)
+
+
 def test_here_it_is_kept_where_it_can_be_written():
     assert numba_cache.kept_in() is not None
 

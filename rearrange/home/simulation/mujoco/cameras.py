@@ -13,6 +13,7 @@ from rearrange.home.pictures.looks import Looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
 from rearrange.home.pictures.raster import DepthCamera, Poses, shape_table
 from rearrange.home.robot.cameras import FOV_DEG
+from rearrange.home.simulation.mujoco.compile_kernels import FILM, compile_once
 from rearrange.home.simulation.mujoco.compiled_home import CACHED_HOMES, CompiledHome
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class Spectator:
         from rearrange.home.pictures.visual_only_shapes import dressed_fetch
         from rearrange.home.simulation.mujoco.materials import materials_of
 
+        compile_once(FILM)
         if self._home is not home:
             self._home, self._painters = home, {}
         key = (width, height, fov_deg)

@@ -23,6 +23,7 @@ from rearrange.home.pictures.looks import PLAIN, Looks
 from rearrange.home.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
 from rearrange.home.robot.motors import move_targets
 from rearrange.home.simulation.mujoco.cameras import Photographer, Spectator, head_camera
+from rearrange.home.simulation.mujoco.compile_kernels import HOME, compile_once
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome, load_home, put_to_rest
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.home.simulation.mujoco.model_copy import give_back, take
@@ -47,6 +48,7 @@ class MujocoSimulator(RobotInHome):
     """One robot in one home. After `step`, positions and contacts are of the new state, forces of the last substep."""
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
+        compile_once(HOME)
         super().__init__(config)
         self.home: CompiledHome | None = None
         self._spectator, self._photographer = Spectator(), Photographer()
@@ -360,3 +362,13 @@ def _assign_slots(objects: tuple[str, ...], contents: tuple[str, ...]) -> list[i
     for slot in reversed(range(len(contents))):
         free.setdefault(contents[slot], []).append(slot)
     return [free[name].pop() for name in objects]
+
+
+def first_step() -> None:
+    """A step in a home, which compiles what that needs."""
+    from rearrange.home.episodes.generator import generate_episode
+
+    simulator = MujocoSimulator()
+    simulator.reset(generate_episode("pick", "train", 0))
+    simulator.place_robot(1.0, 1.0, 0.0)
+    simulator.step()
