@@ -30,7 +30,7 @@ from docs.written_pages import table, wrapped, write  # noqa: E402
 from eval.video import compose  # noqa: E402
 from rearrange.command_line.composition import options  # noqa: E402
 from rearrange.env.skill_env import ENV_FAILURES  # noqa: E402
-from rearrange.home.robot.fetch import ARM_DELTA_RAD  # noqa: E402
+from rearrange.home.action_layout import action_meanings  # noqa: E402
 from rearrange.home.settings.setting_fields import Key, shown  # noqa: E402
 from rearrange.home.simulation.observations import OBSERVATIONS  # noqa: E402
 from skills import SKILLS, make_env, pretrained, skill_class  # noqa: E402
@@ -148,13 +148,7 @@ def bounds(box) -> str:
 
 def action_table(env) -> list[str]:
     """One row for each part of the action."""
-    speed, turn = (keys_default("sim", "mujoco", key) for key in ("base_speed_m_s", "base_turn_rad_s"))
-    meaning = {
-        "arm": f"joint deltas; ±1 is ±{ARM_DELTA_RAD:g} rad per step",
-        "grip": "0 or more: suction on; less: release",
-        "base": f"forward speed, turn rate; ±1 is ±{speed:g} m/s, ±{turn:g} rad/s",
-        "stop": "more than 0: stop",
-    }
+    meaning = action_meanings(*(keys_default("sim", "mujoco", key) for key in ("base_speed_m_s", "base_turn_rad_s")))
     return table(("part", "numbers", "meaning"),
                  [(part, str(where.stop - where.start), meaning[part]) for part, where in env.action_parts])
 

@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rearrange.command_line.runs.finished_runs import measured, newest_finished, success
 from rearrange.home.errors import UserError
@@ -55,11 +56,47 @@ def choose(word: str | None, what: str, output: Path, key: str, default: str = "
     return Choice(what, "pretrained", why, pretrained.path(what), _of_card(what), tuple(passed))
 
 
+def asked_for(command: str, plain: Mapping[str, Any]) -> tuple[Choice, dict[str, Any]]:
+    """The policy that skill=, nav= and checkpoint= of `rearrange serve` or `rearrange export` mean, and what its
+    checkpoint holds. UserError where there is none, or it is of another skill."""
+    from eval.trained_policy import of_what, training_of
+    from trainer.checkpoint import CheckpointError, load_checkpoint
+
+    given = {group: plain[group]["name"] for group in ("skill", "nav") if plain.get(group)}
+    if len(given) > 1:
+        raise UserError(f"skill={given['skill']} and nav={given['nav']} are both given: {command} takes one policy.")
+    group, task = next(iter(given.items()), ("skill", None))
+    if task is None and plain["checkpoint"] in (None, *WORDS):
+        raise UserError(f"which policy? For example: rearrange {command} skill=pick, or checkpoint= of a file or run "
+                        "directory.")
+    choice = choose(plain["checkpoint"], task or "a policy", Path(plain["output"]), "checkpoint")
+    try:
+        content = load_checkpoint(choice.checkpoint)
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    meta = training_of(content)
+    if task is not None and meta.get(group) != task:
+        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {task}: leave {group}= out.")
+    return choice, content
+
+
 def _of_run(run: Path, what: str, output: Path, passed: Iterable[str]) -> Choice:
     from trainer.checkpoint import best
 
     path = best(run)
-    return Choice(what, str(path), "the newest finished run", path, success(run, output), tuple(passed))
+    return Choice(what, str(path), "the newest finished run", path, success(run, output, _of_best(path)), tuple(passed))
+
+
+def _of_best(path: Path) -> str | None:
+    """The success that made a checkpoint the best of its run, in words; None for any other checkpoint."""
+    from trainer.checkpoint import BEST, CheckpointError, load_checkpoint
+
+    try:
+        content = load_checkpoint(path) if path.name == BEST else {}
+        measure, value = content["evaluation"]["measure"], content["evaluation"]["value"]
+        return f"{value:.0%} in the evaluation at step {content['step']:,}" if measure == "success" else None
+    except (CheckpointError, KeyError, TypeError, ValueError):  # damaged: whoever loads it says so
+        return None
 
 
 def _given(word: str, what: str, output: Path, key: str) -> Choice:
@@ -72,7 +109,7 @@ def _given(word: str, what: str, output: Path, key: str) -> Choice:
         near = difflib.get_close_matches(word, (*WORDS, "expert", "random"), 1)
         hint = f" Did you mean {key}={near[0]}?" if near else ""
         raise UserError(f"{key}: {error}{hint} {_instead(what, key)}") from error
-    known = success(path.parents[1], output) if path.parent.name == "checkpoints" else None
+    known = success(path.parents[1], output, _of_best(path)) if path.parent.name == "checkpoints" else None
     return Choice(what, str(path), ASKED, path, known)
 
 

@@ -184,7 +184,7 @@ def load_policy(content: dict[str, Any], make_policy: MakePolicy = Policy) -> An
     except RuntimeError as error:
         raise CheckpointError("the weights do not fit the network they are stored with: "
                               f"{str(error).splitlines()[-1].strip()}") from error
-    policy.action_space = action_space  # whose first options and rounding an export needs
+    policy.observation_space, policy.action_space = observation_space, action_space  # an export needs them
     return policy.eval()
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 
 from eval.agents import PolicyAgent
-from eval.policy_choice import choose, table
+from eval.policy_choice import asked_for, table
 from eval.remote.connecting import require_packages
 from eval.trained_policy import of_what, training_of
 from rearrange.home.errors import UserError
@@ -18,22 +17,15 @@ def run(plain: dict[str, Any]) -> None:
     """Serve until Ctrl-C. UserError for a policy or an address that cannot be had."""
     require_packages()
     from eval.remote.server import make_server
-    from trainer.checkpoint import CheckpointError, load_checkpoint
+    from trainer.checkpoint import CheckpointError
     from trainer.spaces import space_from_plain
 
-    skill, word = (plain.get("skill") or {}).get("name"), plain["checkpoint"]
-    if skill is None and word in (None, "pretrained", "newest"):
-        raise UserError("which policy? For example: rearrange serve skill=pick, or checkpoint= of a file or run "
-                        "directory.")
-    choice = choose(word, skill or "a policy", Path(plain["output"]), "checkpoint")
+    choice, content = asked_for("serve", plain)
+    meta = training_of(content)
     try:
-        content = load_checkpoint(choice.checkpoint)
-        meta = training_of(content)
         first = PolicyAgent(content, 1, plain["deterministic"], plain["network"])
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    if skill is not None and meta.get("skill") != skill:
-        raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: leave skill= out.")
     shapes = {name: tuple(shape) for name, shape in first.policy.seen.items()}
     about = {"policy": of_what(meta), "observations": {name: list(shape) for name, shape in shapes.items()},
              "action_numbers": first.policy.action_size}

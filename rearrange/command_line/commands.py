@@ -119,31 +119,9 @@ def reproduce(config: DictConfig, hydras: list[str]) -> int:
 
 def export(config: DictConfig) -> None:
     """`rearrange export`."""
-    from rearrange.home.settings.own_networks import of_checkpoint
-    from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
-    from trainer.export import FORMATS
-    from trainer.export import export as write
+    from eval.policy_file import write
 
-    if config.checkpoint is None:
-        raise UserError("which policy? For example: rearrange export checkpoint=outputs/train/pick/latest.")
-    out = Path(config.out or f"policy{FORMATS[config.format]}")
-    if not out.parent.is_dir() or out.is_dir() or not may_be_written(out):
-        why = ("it is a folder" if out.is_dir() else "its folder is not there" if not out.parent.is_dir()
-               else "it is a pipe or a device")
-        raise UserError(f"out={out} cannot be written: {why}.")
-    if out.exists() and out.suffix not in FORMATS.values():
-        raise UserError(f"out={out} exists, and by its name it is no policy that was exported "
-                        f"({', '.join(FORMATS.values())}): choose another.")
-    try:
-        content = load_checkpoint(config.checkpoint)
-        write(load_policy(content, of_checkpoint(content, config.network)), out, config.format, config.batch)
-    except (CheckpointError, ValueError) as error:
-        raise UserError(str(error)) from error
-    except ImportError as error:
-        raise UserError(f"format=onnx needs the package {error.name}: pip install 'rearrange[onnx]'.") from error
-    except OSError as error:
-        raise UserError(f"out={out} cannot be written: {error.strerror or error}.") from error
-    print(f"{out}: one step of the policy of {config.checkpoint}.")
+    print(write(OmegaConf.to_container(config, resolve=True)))
 
 
 def scenes(config: DictConfig) -> None:

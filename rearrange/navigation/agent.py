@@ -20,7 +20,8 @@ from rearrange.navigation.settings import NavigationConfig
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
-STOP, FORWARD, LEFT, RIGHT = range(4)
+ACTIONS = ("stop", "forward", "left", "right")
+STOP, FORWARD, LEFT, RIGHT = range(len(ACTIONS))
 STILL = 0.1  # share of full speed under which a velocity counts as none; both: stop
 _PATIENCE = 3  # times as long as an action should take it may take, when something holds the robot up
 _LATE = 0.5  # share of a step's motion that counts as done
@@ -52,7 +53,7 @@ class NavAgent(ABC):
         if self.is_discrete:
             number = np.asarray(action)
             if number.ndim or number.dtype.kind not in "iu" or int(number) not in self._commands:
-                raise ValueError(f"an action of {self._task} is a number from 0 to 3 (stop, forward, left, right), "
+                raise ValueError(f"an action of {self._task} is a number from 0 to 3 ({', '.join(ACTIONS)}), "
                                  f"not {action!r}.")
             return self.metres_and_radians(int(number))
         given = np.asarray(action)

@@ -45,6 +45,14 @@ _EPISODES = 1 << 31
 OF_A_GOAL = {"train": 4}
 """So many episodes in a row share home and goal, because a reset costs distances; elsewhere each has its own."""
 MOST_HOMES = 64  # that are tried for an episode
+OBSERVED = {
+    "egomotion": "how far the last action moved the agent, by its odometry: ahead and left in 0.25 m, the turn in 30 "
+                 "degrees, positive to the left",
+    "pointgoal": "distance in 5 m, distance up to 1 m, cosine and sine of the direction, positive to the left",
+    "gps_compass": "ahead and left of the start in 5 m, cosine and sine of the heading, positive to the left",
+    "objectgoal": "the category, one-hot, in the order of nav.categories",
+    "segmentation": "1 in the pixels that show the category, else 0"}
+"""What the observations of these tasks mean, beside the depth image."""
 
 Observation = dict[str, Any]
 

@@ -56,8 +56,16 @@ def test_the_pages_have_commands():
     assert len(COMMANDS) > 20
 
 
+def test_the_page_of_the_command_line_lists_every_command():
+    from rearrange.command_line.composition.command_names import COMMANDS
+
+    page = (HOME / "docs/command_line.md").read_text(encoding="utf-8")
+    assert {cells.split()[0].strip("`") for cells in re.findall(r"^\| (`.+?) \|", page, re.MULTILINE)} >= set(COMMANDS)
+    assert all(re.search(rf"^    rearrange .*\b{name}\b", page, re.MULTILINE) for name in COMMANDS)
+
+
 EXAMPLES = [(name, i) for name, page in zip(NAMES, PAGES) for i, code in enumerate(blocks(page, "python"))
-            if not re.search("stable_baselines3|lerobot", code)]  # those have tests of their own
+            if not re.search("stable_baselines3|lerobot|onnxruntime", code)]  # those have tests of their own
 
 
 @pytest.mark.parametrize("name, number", EXAMPLES)

@@ -279,11 +279,15 @@ class ReportOptions:
 class ExportOptions:
     """Write a trained policy as a file that runs without this package: one step of its likeliest action."""
 
-    checkpoint: str | None = setting(None, "the policy: a checkpoint or a run", path=True)
+    checkpoint: str | None = like(
+        EvalOptions, "checkpoint",
+        text="a file or run directory; with skill= or nav=: the policy that comes with the package, or that of the "
+             "newest finished training run; null = newest, or the package's where there is none")
     format: str = setting("onnx", "for onnxruntime, or a program of torch.export", choices=("onnx", "torch"))
     network: str | None = like(EvalOptions, "network")
     batch: int = setting(1, "environments that it acts in at once", above=0, at_most=MANY)
     out: str | None = setting(None, "file to write; null = policy.onnx or policy.pt2", path=True)
+    output: str = setting("outputs", "where runs are looked for", path=True)
 
 
 @dataclass(frozen=True)
@@ -317,15 +321,12 @@ class ScenesOptions:
 class ServeOptions:
     """Let a policy act for others, over a websocket."""
 
-    checkpoint: str | None = setting(
-        None, "a file or run directory; with skill=: the policy that comes with the package, or that of the newest "
-              "finished training run; null = newest, or the package's where there is none",
-        choices=("pretrained", "newest"), path=True)
+    checkpoint: str | None = like(ExportOptions, "checkpoint")
     network: str | None = like(EvalOptions, "network")
     deterministic: bool = like(EvalOptions, "deterministic")
     host: str = setting(HOST, "address that is listened at; 0.0.0.0 lets other machines in")
     port: int = setting(PORT, "of it; 0 = a free one", at_least=0, at_most=65535)
-    output: str = setting("outputs", "where runs are looked for", path=True)
+    output: str = like(ExportOptions, "output")
 
 
 @dataclass(frozen=True)
@@ -349,9 +350,9 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
     "record": (RecordOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "view": (ViewOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "reproduce": (ReproduceOptions, {"preset": "laptop"}), "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
-    "report": (ReportOptions, {}), "export": (ExportOptions, {}),
+    "report": (ReportOptions, {}), "export": (ExportOptions, {"skill": None, "nav": None}),
     "scenes": (ScenesOptions, {"skill": None, "hab": None}),
-    "serve": (ServeOptions, {"skill": None}), "list": (ListOptions, {})}
+    "serve": (ServeOptions, {"skill": None, "nav": None}), "list": (ListOptions, {})}
 
 
 # ------------------------------------------------------------------ groups

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -13,10 +14,15 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from eval.policy_choice import asked_for
+from eval.policy_file import meanings
+from eval.trained_policy import training_of
 from rearrange.command_line.cli import main
+from skills import pretrained
+from tests.docs.markdown import HOME, blocks, commands
 from tests.trainer.toys import Counter, Masked, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
-from trainer.export import Step, export
+from trainer.export import METADATA, Step, export
 
 
 class Steered(gym.Env):
@@ -101,14 +107,66 @@ def test_the_exported_policy_acts_as_player(trained, tmp_path, format):
     names = Step(policy).names()
     if format == "onnx":
         session = onnxruntime.InferenceSession(str(out))
+        check_description(session.get_modelmeta().custom_metadata_map, session.get_inputs(), session.get_outputs(),
+                          policy)
         there = {each.name for each in session.get_inputs()}
         run = lambda *values: session.run(None, {k: v for k, v in zip(names, values) if k in there})  # noqa: E731
     else:
-        module = torch.export.load(out).module()
+        about = {METADATA: ""}
+        module = torch.export.load(out, extra_files=about).module()
+        assert [each["name"] for each in json.loads(json.loads(about[METADATA])["inputs"])] == names
         run = lambda *values: [each.numpy() for each in module(*map(torch.from_numpy, values))]  # noqa: E731
     assert all(each.requires_grad for each in policy.parameters())
     worst = worst_difference(trained, lambda obs, state, previous: run(*obs.values(), state, previous), names[:-2])
     assert worst < 1e-5 and (policy.normalizer is None or policy.normalizer.count == 128)
+
+
+def check_description(said, inputs, outputs, policy) -> None:
+    """The file says of itself what its graph has, in JSON without infinities, and what is normalised inside."""
+    strict = lambda name: json.loads(said[name], parse_constant=pytest.fail)  # noqa: E731
+    for name, there in (("inputs", inputs), ("outputs", outputs)):
+        assert [(each["name"], each["shape"]) for each in strict(name)] == [(each.name, each.shape) for each in there]
+        types = {"float32": "tensor(float)", "int64": "tensor(int64)"}
+        assert [types[each["dtype"]] for each in strict(name)] == [each.type for each in there]
+    normalised = {each["name"] for each in strict("inputs") if "deviation" in each.get("normalised_inside", "")}
+    assert normalised == set(policy.vector_keys if policy.normalizer else ())
+    assert all("0.00392157" in each["normalised_inside"]
+               for each in strict("inputs") if policy.units.get(each["name"], 1) != 1)
+
+
+def test_the_example_of_the_page_runs_the_policy_of_the_package(tmp_path, monkeypatch, capsys):
+    """It succeeds in the episode as the policy itself does; the file names every number with its unit."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    monkeypatch.chdir(tmp_path)
+    page = HOME / "docs" / "export_policy.md"
+    assert main(commands(page)[0].split()[1:]) == 0, capsys.readouterr().err
+    assert "pretrained" in capsys.readouterr().out
+    example: dict = {}
+    exec(compile(blocks(page, "python")[0], page.name, "exec"), example)
+    assert example["info"]["success"] and capsys.readouterr().out == "True\n"
+    said = onnxruntime.InferenceSession("pick.onnx").get_modelmeta().custom_metadata_map
+    assert all(each["meaning"] for name in ("inputs", "outputs") for each in json.loads(said[name]))
+    assert "base.left_turn" in said["outputs"] and "rad/s" in said["outputs"] and said["policy"] == "skill pick"
+
+
+@pytest.mark.parametrize("task", pretrained.names())
+def test_the_meaning_of_every_observation_is_known(task):
+    content = load_checkpoint(pretrained.path(task))
+    known = meanings(training_of(content))
+    assert set(load_policy(content).seen) | {"action"} <= {name for name, text in known.items() if text}
+
+
+def test_export_takes_the_policy_that_the_words_mean(tmp_path, capsys):
+    """Of a skill the newest run or that of the package; a task that the checkpoint is not of is refused."""
+    choice, _ = asked_for("export", {"skill": {"name": "pick"}, "checkpoint": None, "output": str(tmp_path)})
+    assert choice.checkpoint == pretrained.path("pick")
+    for words, told in ((["skill=pick", f"checkpoint={pretrained.path('place')}"], "is a checkpoint of skill place"),
+                        (["skill=pick", "nav=pointnav"], "skill=pick and nav=pointnav are both given"),
+                        (["checkpoint=pretrained"], "which policy? For example: rearrange export skill=pick"),
+                        (["skill=pick", "checkpoint=newst"], "Did you mean checkpoint=newest?")):
+        assert main(["export", *words, f"out={tmp_path}/x.onnx", f"output={tmp_path}"]) == 2
+        assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("trained", ["the engine's names"], indirect=True)
