@@ -44,4 +44,6 @@ def check_device(engine: TrainConfig) -> None:
                 torch.zeros(1, device=engine.device).item()
     except (RuntimeError, AssertionError, ImportError) as error:
         why = str(error).splitlines()[0].split(". ")[0].rstrip(".")
+        if why.startswith("Expected one of"):  # and then all that PyTorch knows
+            raise UserError(f"device={engine.device} is not a device: choose auto, cpu, cuda or cuda:0.") from None
         raise UserError(f"device={engine.device} cannot be used here: {why}. Choose auto or cpu.") from None

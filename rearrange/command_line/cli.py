@@ -352,11 +352,14 @@ def _split_flags(command: str, words: list[str]) -> tuple[list[str], set[str]]:
         if flag not in FLAGS:
             import difflib
 
-            near = difflib.get_close_matches(flag, FLAGS, 1, cutoff=0.5)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise UserError(
-                f"unknown option '{word}'.{hint} Options: --help, --cfg job, -m. Settings are written key=value."
-            )
+            from rearrange.command_line.composition.parse_overrides import as_setting
+
+            near = difflib.get_close_matches(flag, FLAGS, 1, cutoff=0.7)
+            option, _, value = word.partition("=")
+            hint = f" Did you mean {near[0]}?" if near else as_setting(
+                command, option, value or (rest[0] if rest and not rest[0].startswith("-") else None))
+            raise UserError(f"unknown option '{word if near else option}'.{hint} Options: --help, --cfg job, -m."
+                            + (" Settings are written key=value." if not hint or near else ""))
         if flag == "--cfg" and (not rest or rest.pop(0) != "job"):
             raise UserError("--cfg prints the settings of a job: write --cfg job.")
         flags.add(flag)

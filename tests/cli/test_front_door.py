@@ -133,7 +133,56 @@ MISTAKES = {
     "list x=1": "unknown key",
     "report x=1": "unknown key",
     "--install-completion tcsh": "bash",
+    # habits of Stable-Baselines3, CleanRL, ManiSkill, Habitat and LeRobot
+    "train --skill pick": "Did you mean skill=pick?",
+    "train --env=pick": "Did you mean skill=pick?",
+    "eval --task tidy_house": "Did you mean hab=tidy_house?",
+    "train skill=pick --lr 1e-3": "Did you mean ppo.learning_rate=1e-3?",
+    "train skill=pick --num-envs 4": "Did you mean trainer.num_envs=4?",
+    "train skill=pick --wandb": "Did you mean logger=wandb?",
+    "train task=pick": "Did you mean skill=pick?",
+    "train habitat.task=pick": "Did you mean skill=pick?",
+    "train env_id=rearrange/Pick-v0": "Did you mean 'skill'?",
+    "eval scenario=set_table": "Did you mean hab=set_table?",
+    "train skill=pick total_timesteps=1e6": "Did you mean 'steps'?",
+    "train skill=pick max_steps=1e6": "Did you mean 'steps'?",
+    "train skill=pick n_steps=128": "Did you mean 'trainer.rollout_steps'?",
+    "train skill=pick algo=ppo": "Did you mean trainer=ver?",
+    "train skill=pick gpu=0": "Did you mean device=cuda?",
+    "train skill=pick wandb=true": "Did you mean logger=wandb?",
+    "train skill=pick wandb.enable=true": "Did you mean logger=wandb?",
+    "train skill=pick logger.wandb=true": "Did you mean logger=wandb?",
+    "train skill=pick n_envs=4": "Did you mean 'trainer.num_envs'?",
+    "train skill=pick gamma=0.9": "Did you mean 'ppo.discount'?",
+    "train skill=pick render=true": "Did you mean 'rearrange view'?",
+    "eval skill=pick render_mode=human": "Did you mean 'rearrange view'?",
+    "eval skill=pick capture_video=true": "Did you mean video=3?",
+    "eval skill=pick ckpt=x": "Did you mean 'checkpoint'?",
+    "eval skill=pick policy.path=x": "Did you mean 'checkpoint'?",
+    "eval skill=pick n_eval_episodes=3": "Did you mean 'episodes'?",
+    "train skill=pick n_eval_episodes=3": "Did you mean 'eval_episodes'?",
+    "train skill=pick output_dir=x": "Did you mean 'output'?",
+    "record skill=pick repo_id=me/x": "Did you mean 'out'?",
+    "eval skill=pick agent=foo": "it must be policy, pretrained, expert, random, zero, remote, package.module:Name or",
+    "eval hab=set_table agent=foo": "tp_srl, tp_srl_nonav, monolithic, tp_spa, expert, random, zero or null.",
+    "eval nav=pointnav agent=foo": "policy, pretrained, random, forward, goal_follower, map, oracle, remote, package",
 }
+
+
+def test_words_of_other_programs_lead_to_settings_that_there_are():
+    """Each of them is one of some command, and no such word is a setting itself there."""
+    from rearrange.command_line.composition.options import COMMANDS as OF
+    from rearrange.command_line.composition.options import groups
+    from rearrange.command_line.composition.other_words import CALLED, meant
+    from rearrange.command_line.composition.parse_overrides import every_key
+
+    known = {command: {*every_key(command), *groups(command)} for command in OF}
+    for here, others in CALLED.items():
+        heads = [command for command in OF if here.partition("=")[0] in known[command]]
+        assert heads or here.removeprefix("rearrange ") in COMMANDS, here
+        for word in others.split():
+            assert not [command for command in heads if word in known[command]], word
+            assert not heads or any(meant(word, known[command]) for command in heads)
 
 
 @pytest.mark.parametrize("line", MISTAKES)

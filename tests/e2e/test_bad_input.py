@@ -46,7 +46,7 @@ def test_settings(tmp_path, line, words):
 
 
 @pytest.mark.parametrize("line, words", [
-    ("train skill=pick device=warp", ("device=warp",)),
+    ("train skill=pick device=gpu", ("device=gpu is not a device: choose auto, cpu, cuda or cuda:0.",)),
     ("train skill=pick device=meta", ("device=meta",)),
     ("train skill=pick policy=light policy.image_size=3", ("policy.image_size=3 is too small", "policy=blind")),
     ("train skill=pick policy.log_std_init=[1,2]", ("policy.log_std_init", "10 actions")),

@@ -12,6 +12,7 @@ from eval.policy_choice import choose, table
 from rearrange.command_line.runs.finished_runs import newest_finished, success
 from rearrange.home.errors import UserError
 from skills import pretrained
+from trainer.checkpoint import load_checkpoint, write
 from trainer.checkpoints.owner import hold
 
 
@@ -92,6 +93,17 @@ def test_success_is_of_the_newest_evaluation_of_that_run(training, tmp_path):
     (tmp_path / "eval/pick/a/metrics.json").write_text("[]")
     (run / "status.json").write_text("junk")
     assert success(run, tmp_path) is None
+
+
+def test_the_best_checkpoint_is_introduced_with_its_own_success(training, tmp_path):
+    """Not with the last figures of its run; an evaluation of the run counts before both."""
+    run = training("run")
+    content = load_checkpoint(pretrained.path("pick"))
+    write(run / "checkpoints/best.pt", content | {"step": 5000, "evaluation": {"measure": "success", "value": 0.9}})
+    assert choose(None, "pick", tmp_path, "checkpoint").success == "90% in the evaluation at step 5,000"
+    assert choose(str(run), "pick", tmp_path, "checkpoint").success == "90% in the evaluation at step 5,000"
+    evaluation(tmp_path, "a", run / "checkpoints/best.pt", 0.725)
+    assert choose(None, "pick", tmp_path, "checkpoint").success.startswith("72.5% of 40 episodes")
 
 
 def test_what_is_not_there_is_told_with_what_to_do(training, tmp_path):

@@ -13,7 +13,7 @@ import difflib
 import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -23,8 +23,9 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rearrange.command_line.composition import bench_settings as bench
-from rearrange.command_line.composition import options
+from rearrange.command_line.composition import options, other_words
 from rearrange.command_line.composition.command_names import RUNLESS
+from rearrange.command_line.composition.options import AGENTS
 from rearrange.home.errors import UserError
 from rearrange.home.settings import own_networks, presets
 from rearrange.home.settings.composed_config import Settings
@@ -35,6 +36,7 @@ from trainer.setting_rules import converted
 
 REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
+HINTS = {"logger.wandb": " Did you mean logger=wandb?"}  # setting -> what is said of a value that it does not take
 TASK_GROUPS = ("skill", "nav", "hab")  # of which a command takes one
 SMALLEST_IMAGE = 8  # pixels, as in trainer/policy.py, which is not imported here: it brings torch
 SKILL_BASELINES = ("expert", "random", "zero")
@@ -91,6 +93,10 @@ def compose(command: str, words: list[str]) -> Settings:
             _apply(config, override, command, lines)
     if own:
         lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=Rule.of("str"))
+    if command == "eval" and config.agent not in AGENTS:
+        lines["agent"] = dataclasses.replace(lines["agent"], rule=Rule.of("str | None", choices=_agents(choices),
+                                                                         also=() if choices.get("hab") else (
+                                                                             "importable",)))
     check_values(config, lines)
     _check_together(config)
     return Settings(command, tuple(words), choices, config, lines)
@@ -156,15 +162,24 @@ def require(settings: Settings) -> None:
         )
 
 
+def _agents(choices: Mapping[str, str]) -> tuple[str, ...]:
+    """The words that `eval agent=` takes for a skill, a navigation task or a scenario; all of them where none is
+    chosen."""
+    if choices.get("hab"):
+        return (*SCENARIO_AGENTS, *SKILL_BASELINES)
+    if choices.get("nav"):
+        return ("policy", "pretrained", "random", *NAVIGATION_AGENTS, "remote")
+    of_navigate = ("pointnav",) if choices.get("skill") == "navigate" else ()
+    return ("policy", "pretrained", *SKILL_BASELINES, *of_navigate, "remote") if choices.get("skill") else AGENTS
+
+
 def _check_agent(settings: Settings) -> None:
     """Refuse an agent that skills do not have, a checkpoint that nobody would read, and one that is not there."""
     config, skill = settings.config, settings.choices.get("skill") or settings.choices.get("nav")
     kind = "nav" if settings.choices.get("nav") else "skill"
     agent, checkpoint = config.get("agent"), config.get("checkpoint")
     own = agent is not None and ":" in agent
-    takes = (*(("policy", "pretrained", "random", *NAVIGATION_AGENTS) if kind == "nav"
-               else ("policy", "pretrained", *SKILL_BASELINES)), *(("pointnav",) if skill == "navigate" else ()),
-             "remote", "package.module:Name")
+    takes = (*_agents(settings.choices), "package.module:Name")
     if settings.command == "eval" and (agent == "remote") != (config.url is not None):
         raise UserError("agent=remote needs url=, as in url=ws://127.0.0.1:8000." if config.url is None else
                         f"url={config.url} is for agent=remote: add it, or leave url= out.")
@@ -357,7 +372,7 @@ def _apply(config: DictConfig, override: Override, command: str, lines: dict[str
     known = set(_nodes(config))
     for key in _paths(name, value):
         if key not in known:
-            raise UnknownKey(name, _unknown_key(key, config, command, override.type == OverrideType.ADD))
+            raise UnknownKey(name, _unknown_key(key, value, config, command, override.type == OverrideType.ADD))
     _refuse_plus(override)
     node = OmegaConf.select(config, name)
     if isinstance(node, DictConfig) and not isinstance(value, dict):
@@ -379,13 +394,34 @@ def _paths(name: str, value: Any) -> list[str]:
     return [path for key, inner in value.items() for path in _paths(f"{name}.{key}", inner)]
 
 
-def _unknown_key(name: str, config: DictConfig, command: str, added: bool) -> str:
+def as_setting(command: str, option: str, value: str | None) -> str:
+    """Why `--option value` is refused, and the setting that is meant."""
+    name = option.lstrip("-").replace("-", "_")
+    known = {*every_key(command), *options.groups(command)}
+    key = name if name in known else _hint(name, value or "", command, known)
+    if key is None:
+        return ""
+    word = key if "=" in key or " " in key or not value else f"{key}={value}"
+    return f" Settings are written without dashes. Did you mean {word}{'' if '=' in word or ' ' in word else '='}?"
+
+
+def _hint(name: str, value: Any, command: str, known: Collection[str]) -> str | None:
+    """What a key that is not there most likely means: a task by its name, a word of another program, or the nearest
+    key."""
+    meant = other_words.meant(name, known)
+    if meant in TASK_GROUPS:
+        of = next((group for group in TASK_GROUPS if group in known and value in options.choices(group)), None)
+        return f"{of}={value}" if of else meant
+    return meant or nearest(name, list(known))
+
+
+def _unknown_key(name: str, value: Any, config: DictConfig, command: str, added: bool) -> str:
     groups = options.groups(command)
     for group, choice in options.every_choice(command):
         if group in (name.partition(".")[0], "bench") and name in (key.name for key in options.keys(group, choice)):
             return f"'{name}' is a setting of {group}={choice}, which is not chosen."
-    near = nearest(name, [key for key, _ in leaves(config)] + list(groups))
-    hint = f" Did you mean '{near}'?" if near else ""
+    near = _hint(name, value, command, [key for key, _ in leaves(config)] + list(groups))
+    hint = f" Did you mean {near}?" if near and "=" in near else f" Did you mean '{near}'?" if near else ""
     return f"unknown key '{'+' if added else ''}{name}'.{hint} 'rearrange {command} --help' lists every key."
 
 
@@ -413,7 +449,7 @@ def check_values(config: DictConfig, lines: dict[str, Key]) -> None:
         raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
     for name, value in leaves(config):
         rule = lines[name].rule if name in lines else None
-        if rule and type(right := _converted(name, value, rule)) is not type(value):
+        if rule and type(right := _converted(name, value, rule, HINTS.get(name, ""))) is not type(value):
             OmegaConf.update(config, name, right)
 
 

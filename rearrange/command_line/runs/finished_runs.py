@@ -38,19 +38,19 @@ def _is_debug(run: Path) -> bool:
         return False
 
 
-def success(run: Path, output: Path) -> str | None:
-    """How often the policy of a training run succeeds, in words: in its newest evaluation, else at the end of its
-    training.
+def success(run: Path, output: Path, of_best: str | None = None) -> str | None:
+    """How often the policy of a training run succeeds, in words: in its newest evaluation, else what its best
+    checkpoint says of itself (`of_best`), else at the end of its training.
     """
     files = [path / "metrics.json" for path in reversed(runs(output, "eval", run.parent.name))]
     for figures in map(_figures, files):
         checkpoint = figures.get("checkpoint")
         if isinstance(checkpoint, str) and run.resolve() in Path(checkpoint).resolve().parents:
             return measured(figures)
-    for key, value in read_status(run)["result"].items():
+    for key, value in read_status(run)["result"].items() if of_best is None else ():
         if key.split("/")[-1] == "success":
             return f"{value:.0%} at the end of its training"
-    return None
+    return of_best
 
 
 def measured(figures: dict) -> str | None:
