@@ -11,11 +11,20 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
-from rearrange.home import old_names
+if sys.version_info < (3, 11):  # before anything that it does not know is imported
+    needed = ("rearrange needs Python 3.11 or newer, and this is %d.%d: make a virtual environment with a newer one, "
+              "as in make quickstart PYTHON=python3.11." % tuple(sys.version_info[:2]))
+    if (getattr(sys, "argv", None) or [""])[0] != "-m":
+        raise ImportError(needed)
+    print(needed, file=sys.stderr)
+    sys.exit(2)
+
+from importlib import import_module  # noqa: E402
+from itertools import pairwise  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from rearrange.home import old_names  # noqa: E402
 
 if TYPE_CHECKING:
     from eval.trained_policy import load_pretrained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import importlib.util
 import json
@@ -197,3 +198,17 @@ def test_an_old_python_is_one_clear_sentence(tmp_path):
     )
     assert done.returncode != 0 and "needs Python 3.11 or newer" in done.stdout
     assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.parametrize("started, told", [("-m", SystemExit), ("script.py", ImportError)])
+def test_in_a_clone_an_old_python_is_told_before_anything_is_imported(started, told, monkeypatch, capsys):
+    """Its grammar is that of Python 3.8."""
+    source = (HOME / "rearrange/__init__.py").read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 8))
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
+    monkeypatch.setattr(sys, "argv", [started])
+    with pytest.raises(told) as refused:
+        exec(compile(source, "rearrange/__init__.py", "exec"), {"__name__": "rearrange"})
+    said = capsys.readouterr().err if told is SystemExit else str(refused.value)
+    assert said.startswith("rearrange needs Python 3.11 or newer, and this is 3.10: ") and said.count("\n") <= 1
+    assert told is ImportError or refused.value.code == 2

@@ -60,7 +60,7 @@ def test_gymnasium_ids():
     from rearrange.env.registration import environment_id
 
     named = [id for row in table("gymnasium.md", "id") for id in re.findall(r"`(.+?)`", row["id"])]
-    names = [name for group in ("skill", "hab") for name in options.choices(group)]
+    names = [name for group in ("skill", "nav", "hab") for name in options.choices(group)]
     assert sorted(named) == sorted(map(environment_id, names))
 
 
