@@ -36,6 +36,8 @@ _KEPT = ("format", "step", "policy", "policy_config", "observation_space", "acti
 _MEASURED = ("split", "episodes", "deterministic", "success", "success_interval_95", "failures", "mean_steps")
 _IN_PLANS = ("scenario", "problem", "protocol", "split", "seed", "episodes", "success", "success_015",
              "success_015_interval_95")
+_IN_PLANS_SINCE = ("success_stable", "success_stable_interval_95", "goal_share", "mean_simulated_s", "mean_driven_m",
+                   "mean_hand_path_m")  # which older evaluations do not have
 # of a card, what another policy that begins with this one does not take over
 _OF_THE_WHOLE = ("evaluations", "plans", "limits")
 _GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
@@ -94,7 +96,7 @@ def _publish_scenario(run: Path, figures: dict[str, Any], folder: Path) -> list[
         if not Path(used).is_file() or Path(used).read_bytes() != (folder / f"{skill}.pt").read_bytes():
             raise UserError(f"{run} did not evaluate the published policy of {skill} but {used}: use "
                             f"skills.{skill}=pretrained.")
-    row = {key: figures[key] for key in _IN_PLANS}
+    row = {key: figures[key] for key in _IN_PLANS} | {key: figures[key] for key in _IN_PLANS_SINCE if key in figures}
     same = ("scenario", "problem", "protocol", "split")
     cards = {folder / f"{skill}.pt": plain_yaml(folder / f"{skill}.yaml") for skill in policies}
     for card in cards.values():

@@ -35,6 +35,7 @@ __all__ = ["EpisodeResult", "Job", "evaluate", "left_out", "summary", "write"]
 
 SLOTS = 8  # environments per process, stepped together; fixed, because a batch of another size may round differently
 CHUNK = 16  # episodes handed to a process at a time
+JUDGED = ("success", "success_at_end", "episode_steps")  # of the measures of an episode, what has figures of its own
 NOT_STARTED = "the robot would touch something, or objects do not rest"  # why episodes of a file are left out
 
 
@@ -55,6 +56,7 @@ class Job:
     video_speed: float = 1.0  # times as fast as the robot
     network: str | None = None  # of the checkpoint, where the user typed it
     remote: Remote | None = None  # of agent=remote
+    to_the_end: bool = False  # episodes of a skill go on after their success
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ def run_chunk(job: Job, indices: list[int]) -> Iterator[EpisodeResult]:
     torch.set_num_threads(1)
     settings = (job.video_env or job.env) if indices[0] < job.videos else job.env
     envs = kept_environments(job.skill, settings)
+    for env in envs:
+        env.goes_on = job.to_the_end
     checkpoint = load_checkpoint(job.checkpoint) if job.checkpoint else None
     agent = make_agent(job.agent, checkpoint, envs, job.deterministic, job.network, job.remote)
     return run_slots([_Slot(env, agent, number, job) for number, env in enumerate(envs)], agent, indices)
@@ -231,12 +235,16 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
     results, solved = began_solved.apart(results)
     n, wins, mean = len(results), sum(r.success for r in results), began_solved.mean
     failures = Counter(r.failure for r in results if not r.success)
-    keys = sorted({k for r in results for k in r.measures if "/" not in k and k not in ("success", "episode_steps")})
+    keys = sorted({k for r in results for k in r.measures if "/" not in k and k not in JUDGED})
+    at_end = sum(r.measures["success_at_end"] for r in results) if job.to_the_end else 0
     return {
         group_of(job.skill): job.skill, "agent": job.agent, "checkpoint": job.checkpoint, "split": job.env.get("split"),
         "seed": job.seed, "deterministic": job.deterministic, "protocol": protocol(job.skill, job.env), "episodes": n,
         **began_solved.figures(solved, [r.measures for r in solved]),
         "success": began_solved.share(wins, n), "success_interval_95": list(wilson(wins, n)) if n else None,
+        "success_once": began_solved.share(wins, n),
+        "success_at_end": began_solved.share(at_end, n) if job.to_the_end else None,
+        "success_at_end_interval_95": list(wilson(at_end, n)) if job.to_the_end and n else None,
         "failures": {reason: count / n for reason, count in failures.most_common()},
         "mean_steps": mean([r.steps for r in results]),
         "mean_steps_of_successes": mean([r.steps for r in results if r.success]),

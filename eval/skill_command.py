@@ -63,7 +63,7 @@ def evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     count = min(plain["episodes"], probe.listed or plain["episodes"])  # of a file none twice
     job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
                          plain["deterministic"], plain["video"], str(run.videos), recorded, default_speed(plain),
-                         plain["network"], remote)
+                         plain["network"], remote, plain["to_the_end"])
     run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {plain['agent']}")
     for line in table([choice]):
         run.say(line)

@@ -25,10 +25,18 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
     if figures["mean_steps_of_successes"] is not None:
         steps += f"   of successes {figures['mean_steps_of_successes']:.1f}"
     rows = [("success", f"{figures['success']:.1%}   95 % interval {low:.1%} .. {high:.1%}   n = {n}"),
-            ("steps", steps), ("reward", f"{figures['mean_reward']:.2f}")]
+            *_at_end(figures), ("steps", steps), ("reward", f"{figures['mean_reward']:.2f}")]
     rows += [(f"failed: {reason}", f"{share:.1%}") for reason, share in figures["failures"].items()]
     rows += [(name, f"{value:.4g}") for name, value in figures["measures"].items()]
     return titled(title, rows + path_lines(figures), figures)
+
+
+def _at_end(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Of episodes that went on after their success, how many still had it at their end."""
+    if figures.get("success_at_end") is None:
+        return []
+    low, high = figures["success_at_end_interval_95"]
+    return [("  at the end", f"{figures['success_at_end']:.1%}   95 % interval {low:.1%} .. {high:.1%}")]
 
 
 def titled(title: str, rows: Sequence[tuple[str, str]], figures: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from planner.episode_motion import EpisodeMotion
 from planner.instructions import instructions
 from planner.pddl import Atom
 from planner.predicates import at, holds
@@ -111,6 +112,7 @@ class ScenarioEnv(HomeEnv):
         self.steps = 0
         self._stood = [tuple(sim.object_position(index)) for index in range(len(self.episode.objects))]
         self._targets = list(self.episode.targets.items())
+        self._motion = EpisodeMotion(sim, [index for index, _ in self._targets])
         self.symbols, self._goal = goal_of(self.episode, sim.home.layout, self.config.problem)
         # Of each object that the goal is about, in order: its place among the targets, and what is wanted of it.
         wanted = ([atom for atom in self._goal if name in atom and atom[0] != "robot_at"]
@@ -154,10 +156,12 @@ class ScenarioEnv(HomeEnv):
                 stop: bool = False) -> tuple[float, bool, bool, dict[str, Any]]:
         """One step with commands of some parts of the action; the image is kept in `scene.image`."""
         sim = self.sim
+        self._motion.before_step()
         self.scene.step(arm, grip, base)
         self.steps += 1
         if sim.unstable:
             return 0.0, False, True, success_info(False) | {"metrics": self._metrics(False, "unstable")}
+        self._motion.after_step()
         at_goal = [self.at_goal(k) for k in range(len(self._targets))]
         held = next((k for k, (index, _) in enumerate(self._targets) if sim.held == index), None)
         true = self._goal_now()
@@ -226,10 +230,18 @@ class ScenarioEnv(HomeEnv):
     def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
         count = len(self._targets)
         strict = all(at(self.sim, self.symbols, atom[1], atom[2], AT_ALSO_M) for atom in self._goal if atom[0] == "at")
+        motion = self._motion
+        stands = [(motion.upright(index), motion.at_rest(index)) for index, _ in self._targets]
         return {
             "success": float(success),
             "success_15cm": float(success and strict),
+            "success_stable": float(success and strict and all(map(all, stands))),
+            "goal_share": sum(holds(self.sim, self.symbols, atom) for atom in set(self._goal)) / len(set(self._goal)),
             "episode_steps": float(self.steps),
+            "driven_m": motion.driven_m,
+            "hand_path_m": motion.hand_path_m,
+            "objects_upright": float(sum(upright for upright, _ in stands)),
+            "objects_at_rest": float(sum(at_rest for _, at_rest in stands)),
             "objects_at_goal": float(sum(self.at_goal(k) for k in range(count))),
             "objects_on_floor": float(self._on_floor()),
             "disturbed_objects": float(self._disturbed()),

@@ -241,10 +241,13 @@ def _odd_figure(figures: dict[str, Any]) -> str | None:
     rows = figures.get("interactions") or []
     right = {
         "success_interval_95": _is_interval(figures.get("success_interval_95")),
-        "success_015": figures.get("success_015") is None or _is_share(figures["success_015"]),
-        "success_015_interval_95": _is_interval(figures.get("success_015_interval_95")),
+        **{name: figures.get(name) is None or _is_share(figures[name])
+           for name in ("success_015", "success_stable", "goal_share", "success_once", "success_at_end")},
+        **{f"{name}_interval_95": _is_interval(figures.get(f"{name}_interval_95"))
+           for name in ("success_015", "success_stable")},
         **{name: figures.get(name) is None or _is_number(figures[name])
-           for name in ("mean_steps", "mean_disturbed_objects", "began_solved", "began_solved_success",
+           for name in ("mean_steps", "mean_disturbed_objects", "mean_driven_m", "mean_hand_path_m",
+                        "began_solved", "began_solved_success",
                         "began_solved_spl")},
         "changed": figures.get("changed") is None or isinstance(figures["changed"], list),
         "interactions": isinstance(rows, list) and all(

@@ -52,11 +52,16 @@ def _typed(value: Any) -> str:
     return f"[{','.join(map(str, value))}]" if isinstance(value, (list, tuple)) else str(value)
 
 
+COUNTED = ("objects_at_goal", "objects_on_floor", "disturbed_objects")
+STANDING = ("objects_upright", "objects_at_rest")
+
+
 def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
     """The figures of the episodes that did not begin solved. Means of no episodes are None."""
     results, solved = began_solved.apart(results)
     n, mean, share = len(results), began_solved.mean, began_solved.share
-    wins, near = (sum(bool(r.metrics[key]) for r in results) for key in ("success", "success_15cm"))
+    wins, near, stable = (sum(bool(r.metrics[key]) for r in results)
+                          for key in ("success", "success_15cm", "success_stable"))
     stages = np.array([result.stages() for result in results]).reshape(n, -1)
     ends = Counter(f"{r.ended_in}: {r.reason}" for r in results if not r.success)
     steps = [result.steps for result in results]
@@ -72,6 +77,8 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "episodes": n, **began_solved.figures(solved, []),
         "success": share(wins, n), "success_interval_95": list(wilson(wins, n)) if n else None,
         "success_015": share(near, n), "success_015_interval_95": list(wilson(near, n)) if n else None,
+        "success_stable": share(stable, n), "success_stable_interval_95": list(wilson(stable, n)) if n else None,
+        "goal_share": mean([result.metrics["goal_share"] for result in results]),
         "interactions": [
             {"name": f"{'place' if i % 2 else 'pick'} {i // 2 + 1}", "success": int(k) / n,
              "interval_95": list(wilson(int(k), n))}
@@ -84,7 +91,7 @@ def summary(job: Job, results: Sequence[EpisodeResult]) -> dict[str, Any]:
         "mean_steps_of_successes": mean([r.steps for r in results if r.success]),
         "mean_recoveries": mean([result.recoveries for result in results]),
         **{f"mean_{key}": mean([result.metrics[key] for result in results])
-           for key in ("disturbed_objects", "objects_at_goal", "objects_on_floor")},
+           for key in (*COUNTED, *STANDING, "driven_m", "hand_path_m")},
         "mean_skill_steps": _means((step.skill, step.steps) for r in results
                                    for step in r.plan if step.ended != "not begun"),
     }
@@ -130,8 +137,9 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
     table = csv.writer(text)
     names = [row["name"].replace(" ", "_") for row in figures["interactions"]]
     table.writerow(["index", "episode_id", "scene", "began_solved", "success", "success_015", "stage", "ended_in",
-                    "reason", "steps", "simulated_s", "video", "objects_at_goal", "objects_on_floor",
-                    "disturbed_objects", "recoveries", "handoff_m", "handoff_rad", "arm_force_n", *names])
+                    "reason", "steps", "simulated_s", "video", *COUNTED, "recoveries", "handoff_m",
+                    "handoff_rad", "arm_force_n", *STANDING, "success_stable", "goal_share", "driven_m", "hand_path_m",
+                    *names])
     for result in results:
         stages, metrics = result.stages(), result.metrics
         far, turned = ([getattr(step, name) for step in result.plan if getattr(step, name) is not None]
@@ -141,10 +149,11 @@ def write(directory: Path, job: Job, figures: Mapping[str, Any], results: Sequen
             int(metrics["success_15cm"]), sum(stages),
             result.ended_in or "", result.reason or "", result.steps, f"{result.steps * STEP_S:.2f}",
             videos.get(result.index, ""),
-            *(int(metrics[key]) for key in ("objects_at_goal", "objects_on_floor", "disturbed_objects")),
-            result.recoveries,
+            *(int(metrics[key]) for key in COUNTED), result.recoveries,
             f"{np.mean(far):.4f}" if far else "", f"{np.mean(turned):.4f}" if turned else "",
-            f"{metrics['arm_force_n']:.5g}", *map(int, stages[:len(names)]),
+            f"{metrics['arm_force_n']:.5g}", *(int(metrics[key]) for key in (*STANDING, "success_stable")),
+            *(f"{metrics[key]:.4g}" for key in ("goal_share", "driven_m", "hand_path_m")),
+            *map(int, stages[:len(names)]),
         ])
     write_whole(directory / "plan.txt", "\n\n".join(plan_text(result) for result in results) + "\n")
     write_whole(directory / "episodes.csv", text.getvalue())
@@ -176,9 +185,12 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
     title = f"{figures['scenario']}   agent {figures['agent']}   planner {rules}   split {figures['split']}   n = {n}"
     if not n:
         return titled(title, [], figures)
-    rows = [(row["name"], _share(row["success"], row["interval_95"])) for row in figures["interactions"]]
+    rows = [(f"{row['name']}, once", _share(row["success"], row["interval_95"])) for row in figures["interactions"]]
     rows += [("whole task", _share(figures["success"], figures["success_interval_95"])),
              ("  within 0.15 m", _share(figures["success_015"], figures["success_015_interval_95"])),
+             ("  all upright and at rest", _share(figures["success_stable"], figures["success_stable_interval_95"])),
+             ("share of the goal", f"{figures['goal_share']:>6.1%}   of its facts at the end, mean"),
+             ("moved", f"base {figures['mean_driven_m']:.1f} m   hand {figures['mean_hand_path_m']:.1f} m"),
              ("steps", f"{figures['mean_steps']:.0f}   simulated {figures['mean_simulated_s']:.0f} s"),
              ("others disturbed", f"{figures['mean_disturbed_objects']:.2f} objects an episode by more than 5 cm"),
              *((f"ended in {end}", f"{share:.1%}") for end, share in figures["ends"].items()),

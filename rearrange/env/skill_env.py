@@ -53,7 +53,9 @@ class RearrangeEnv(HomeEnv):
 
     home: where it takes place, what the robot sees. episodes_share: instead of that of `home`. adviser: makes an
     expert at each reset, of the simulator and the skill, whose advice is the observation `expert_action`, for
-    learning from it. """
+    learning from it. goes_on: an episode does not end with its success, but at its time limit or with a failure. """
+
+    goes_on = False
 
     def __init__(self, skill: Skill, home: HomeSettings = HomeSettings(), episodes_share: float | None = None,
                  adviser: Callable[[Simulator, Skill], Adviser] | None = None) -> None:
@@ -90,7 +92,7 @@ class RearrangeEnv(HomeEnv):
         fixed = asked is not None and seed is None
         skipped = self._start_episode(asked, fixed_rng=fixed)
         self._begin_scene(self.skill.instructions(self.sim), seed, fixed)
-        self.steps = 0
+        self.steps, self._succeeded = 0, False
         self._sums = dict.fromkeys(self.skill.reward_scales, 0.0)
         self._skipped = skipped
         self._adviser = self._make_adviser and self._make_adviser(self.sim, self.skill)
@@ -173,16 +175,22 @@ class RearrangeEnv(HomeEnv):
         """Reward, terminated, truncated and info of the step that was made."""
         skill, sim = self.skill, self.sim
         if sim.unstable:  # nothing that is measured now means anything
-            return 0.0, False, True, success_info(False) | {"metrics": self._metrics(False, "unstable")}
+            return 0.0, False, True, success_info(False) | {"metrics": self._outcome(False, "unstable")}
         failure = skill.failure(sim)
         success = failure is None and skill.success(sim)
+        self._succeeded |= success
         reward = self._reward()
-        terminated = success or failure is not None
+        terminated = success and not self.goes_on or failure is not None
         truncated = not terminated and self.steps >= skill.max_steps
         info = success_info(success)
         if terminated or truncated:
-            info["metrics"] = self._metrics(success, "time_limit" if truncated else failure)
+            info["metrics"] = self._outcome(success, "time_limit" if truncated else failure)
         return reward, terminated, truncated, info
+
+    def _outcome(self, success: bool, failure: str | None) -> dict[str, float]:
+        """The metrics of an episode that ends with this step: of one that went on, success is that of any step."""
+        found = self._metrics(self._succeeded, None if self._succeeded else failure)
+        return found | {"success_at_end": float(success)} if self.goes_on else found
 
     def _command(self, action: np.ndarray) -> dict[str, list[float]]:
         """The parts of an action, limited to [-1, 1]."""

@@ -138,6 +138,9 @@ class EvalOptions:
     split: str = like(HomeSettings, "split", "val", "apartments; layout families never overlap between splits")
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     deterministic: bool = setting(False, "true takes the mean action, false samples as in training")
+    to_the_end: bool = setting(
+        False, "of a skill: episodes go on after their success, up to the time limit, and count success_at_end beside "
+               "success_once, as in MS-HAB")
     workers: int | None = setting(None, "processes; null = one per CPU core", above=0, at_most=1024)
     skills: Mapping[str, str | None] = block(
         setting(None, "what runs the skills of a plan: the policies that come with the package; of each the newest "

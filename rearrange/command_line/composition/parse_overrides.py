@@ -144,6 +144,8 @@ def require(settings: Settings) -> None:
     another."""
     if settings.command not in ("record", "view"):  # whose agent= is also a path, and is looked at where it is loaded
         _check_agent(settings)
+    if settings.config.get("to_the_end") and not settings.choices.get("skill"):
+        raise UserError("to_the_end=true is for skill=: episodes of nav= and hab= end where the agent says stop.")
     group = REQUIRED.get(settings.command)
     if settings.command in ("eval", "train", "record", "view"):
         _refuse_two(settings)
