@@ -16,11 +16,13 @@ from typing import Any
 
 from eval.protocol import protocol
 from rearrange.command_line.runs.run_directory import read_status
+from rearrange.command_line.runs.run_directory import runs as runs_of
 from rearrange.home.errors import UserError
 from rearrange.home.files import read_json, read_text
 from rearrange.home.settings.yaml_files import check_yaml
 
 MOST_TABLE = 1 << 26  # bytes of episodes.csv or metrics.csv: some 300,000 episodes
+RUNNING = "running"  # the status of a run whose command is under way
 MOST_TEXT = 1 << 24  # of the other files of a run
 
 SHIPPED, SHIPPED_IN = "pretrained (shipped)", ("skills", "pretrained")
@@ -158,10 +160,12 @@ def newest(output: Path, problems: list[str] | None = None) -> list[Path]:
     problems = [] if problems is None else problems
     chosen: dict[tuple[str, str, str], Path] = {}
     evaluations = read_some([path for path in runs_below(output / "eval") if _kind(path) == "eval"], problems)
-    # A whole evaluation wins over an interrupted one.
-    for run in sorted(evaluations, key=lambda run: not run.figures.get("interrupted")):
+    # A finished evaluation wins over one that is running or was interrupted.
+    for run in sorted(evaluations, key=lambda run: run.about.status != RUNNING and not run.figures.get("interrupted")):
         path = run.about.path
         chosen[path.parent.name, run.agent, run.protocol] = path  # oldest first: newer wins
+    problems += [f"{path} is still running: its figures come at its end." for path in runs_of(output, "eval")
+                 if not _kind(path) and read_status(path)["status"] == RUNNING]
     trained = [path for path in runs_below(output / "train") if _kind(path) == "train"]
     of_skill = {path.parent.name: _experiment(path) for path in trained}  # again the newest wins
     siblings = [path for path in trained if _experiment(path) == of_skill[path.parent.name]]

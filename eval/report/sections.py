@@ -11,11 +11,15 @@ import numpy as np
 from eval.began_solved import lines
 from eval.intervals import wilson
 from eval.report.run_names import labels
-from eval.report.runs import Evaluation, Training, same_settings
+from eval.report.runs import RUNNING, Evaluation, Training, leaves, same_settings
 from eval.report.svg import Curve, Shares, curves, intervals, short_number, swatch
 
-CURVES = (("episode/success", "success", True), ("episode/return", "return", False),
+CURVES = (("episode/success", "success", True), ("eval/success", "success in evaluations", True),
+          ("episode/return", "return", False),
           ("steps_per_s", "steps per second", False))  # metric, title, whether it is a share
+HYPER_PARAMETERS = ("steps", "policy.encoder", "policy.image_size", "policy.memory", "trainer.mode", "trainer.num_envs",
+                    "trainer.rollout_steps", "ppo.learning_rate", "ppo.schedule", "ppo.discount", "ppo.gae_lambda",
+                    "ppo.clip", "ppo.epochs", "ppo.mini_batches", "ppo.entropy_coef", "ppo.value_coef")
 FEW = 30  # a result of fewer episodes is grey
 WIDE_PX, NARROW_PX = 860, 360  # of a plot of interactions: the style sheet shows the one that fits
 
@@ -86,9 +90,9 @@ SUCCESS_HEAD = ["", "", "success", "95 % interval", "mean steps", "homes", "prot
 
 
 def named(run: Evaluation, label: str) -> str:
-    """The name of an evaluation, its number of episodes, and how many more began solved."""
+    """The name of an evaluation, its number of episodes, how many more began solved, and whether it still runs."""
     solved = run.figures.get("began_solved") or 0
-    apart = f", {solved:,} more began solved" if solved else ""
+    apart = (f", {solved:,} more began solved" if solved else "") + (", running" if run.about.status == RUNNING else "")
     return f"{escape(label)} <small>n&nbsp;=&nbsp;{run.figures['episodes']}{apart}</small>"
 
 
@@ -237,10 +241,11 @@ def training(found: list[Training]) -> str:
                          for style, (label, group) in enumerate(zip(names, groups, strict=True)))
         plots = "".join(_plot(groups, names, key, title, shares) for key, title, shares in CURVES)
         parts.append(f'<article class="training" id="training-{escape(name)}"><h3>{words(name)}</h3>'
-                     f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div></article>')
+                     f'<ul class="legend">{legend}</ul><div class="plots">{plots}</div>'
+                     f"{_hyper_parameters(groups, names)}</article>")
     note = ("Success and return are means of the episodes of a time window during training, with sampled actions, "
-            "on the training homes. Thin lines are runs with the same settings, such as other seeds; the thick line is "
-            "their mean.")
+            "on the training homes; success in evaluations is that of eval_every=, on homes that training does not "
+            "see. Thin lines are runs with the same settings, such as other seeds; the thick line is their mean.")
     return section("training", "Training", "".join(parts), note)
 
 
@@ -260,7 +265,7 @@ def _last(group: list[Training]) -> str:
 def _plot(groups: list[list[Training]], names: list[str], key: str, title: str, shares: bool) -> str:
     drawn = []
     for style, (label, group) in enumerate(zip(names, groups, strict=True)):
-        lines = [tuple((row["step"], row[key]) for row in run.rows if key in row) for run in group]
+        lines = [_points(run, key) for run in group]
         lines = [line for line in lines if line]
         if len(lines) > 1:
             drawn += [Curve(f"{label}, seed {run.config.get('seed')}", style, line, True)
@@ -268,6 +273,22 @@ def _plot(groups: list[list[Training]], names: list[str], key: str, title: str, 
             lines = [mean_curve(lines)]
         drawn += [Curve(label, style, line) for line in lines if line]
     return f"<figure>{curves(drawn, title, shares=shares)}</figure>" if drawn else ""
+
+
+def _points(run: Training, key: str) -> tuple[tuple[float, float], ...]:
+    """(step, value) of a metric; of evaluations, which rows repeat until the next, the steps of their policies."""
+    of = "eval/at_step" if key.startswith("eval/") else "step"
+    return tuple(sorted({row[of]: row[key] for row in run.rows if key in row and of in row}.items()))
+
+
+def _hyper_parameters(groups: list[list[Training]], names: list[str]) -> str:
+    """The settings that say most about how it was learned; all of them stand at the end of the page."""
+    found = [dict(leaves(group[0].config)) for group in groups]
+    there = [name for name in HYPER_PARAMETERS if any(name in settings for settings in found)]
+    rows = [[escape(label), *(escape(settings.get(name, "")) for name in there)]
+            for label, settings in zip(names, found, strict=True)]
+    return table(["hyper-parameters", *(escape(name.split(".")[-1].replace("_", " ")) for name in there)],
+                 rows if there else [], "numbers")
 
 
 def mean_curve(lines: list[tuple[tuple[float, float], ...]]) -> tuple[tuple[float, float], ...]:

@@ -105,8 +105,9 @@ def report(config: DictConfig) -> None:
     for path in made.runs:
         print(f"  {path}")
     left_out = f", {made.left_out} left out (raise video_mb=)" if made.left_out else ""
-    print(f"{made.path}   {made.path.stat().st_size / 1e6:.1f} MB   {len(made.runs)} runs   {made.episodes:,} "
-          f"episodes   {made.videos} videos{left_out}")
+    counts = "   ".join(f"{n:,} {word}{'' if n == 1 else 's'}" for n, word in (
+        (len(made.runs), "run"), (made.episodes, "episode"), (made.videos, "video")))
+    print(f"{made.path}   {made.path.stat().st_size / 1e6:.1f} MB   {counts}{left_out}")
 
 
 def reproduce(config: DictConfig, hydras: list[str]) -> int:

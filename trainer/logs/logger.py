@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 class MetricsLogger:
     """Appends one row per call of `log`. A callback of `trainer.train`.
 
-    wandb: None, or the settings mode ("offline" or "online"), project, entity, group. config: kept with the W&B run.
+    wandb: None, or the settings mode ("offline" or "online"), project, entity, group. config: the settings of the run,
+    for TensorBoard's tab HParams and W&B.
     resume_step: when a run is continued, rows after this step are dropped, since they will be written again.
     """
 
@@ -40,7 +41,7 @@ class MetricsLogger:
         self.run_dir = run_dir = Path(run_dir)
         self._places = [_Place("metrics.jsonl", lambda: JsonLines(run_dir / "metrics.jsonl", resume_step)),
                         _Place("metrics.csv", lambda: Csv(run_dir / "metrics.csv", resume_step)),
-                        _Place("TensorBoard", lambda: TensorBoard(run_dir / "tb", resume_step), films=True)]
+                        _Place("TensorBoard", lambda: TensorBoard(run_dir / "tb", resume_step, config), films=True)]
         if wandb:
             from trainer.logs.weights_and_biases import WeightsAndBiases
 

@@ -23,7 +23,14 @@ from eval.report.sections import mean_curve
 from eval.report.svg import Shares, curves, intervals, nice_ticks, short_number, thinned
 from rearrange.command_line.cli import main
 from rearrange.home.errors import UserError
-from tests.eval.report.report_directories import add_video, scenario_evaluation, skill_evaluation, training
+from tests.eval.report.report_directories import (
+    add_video,
+    scenario_evaluation,
+    skill_evaluation,
+    training,
+    write_rows,
+)
+from trainer.checkpoints.owner import hold
 
 SHARES = {"tp_srl": [0.9, 0.7, 0.42, 0.32], "tp_srl_nonav": [0.5, 0.2, 0.0, 0.0]}
 
@@ -384,6 +391,41 @@ def test_by_default_the_newest_of_each_is_taken(outputs, tmp_path):
     changed(new, interrupted=True, episodes_asked=100)
     assert sorted(newest(folder)) == sorted([old, other, *seeds]), "a whole evaluation, even if it is older"
     assert read(new).about.status == "finished, only 40 of 100 episodes"
+
+
+def test_a_running_evaluation_does_not_hide_the_finished_one_and_is_named(tmp_path, capsys):
+    """One that has figures already, while its videos are drawn, and one that has none."""
+    folder = tmp_path / "outputs"
+    old, new, bare = (skill_evaluation(folder / f"eval/pick/{name}") for name in ("old", "new", "bare"))
+    (bare / "metrics.json").unlink()
+    for age, run in enumerate((old, new, bare)):
+        os.utime(run / "config.yaml", (1000 + age, 1000 + age))
+    for run in (new, bare):
+        (run / "status.json").write_text(json.dumps({"status": "running", "result": {}, "time": 1}))
+    with hold(new), hold(bare):
+        assert newest(folder) == [old]
+        report_page.make(None, tmp_path / "report.html", folder, None, 1)
+        assert f"{bare} is still running: its figures come at its end." in capsys.readouterr().err
+        assert "n&nbsp;=&nbsp;40, running" in page_of(new) and ", running" not in page_of(old)
+
+
+def test_training_shows_evaluations_at_their_steps_and_hyper_parameters(tmp_path):
+    run = training(tmp_path / "train/pick/a", 0)
+    rows = list(csv.DictReader((run / "metrics.csv").read_text(encoding="utf-8").splitlines()))
+    for number, row in enumerate(rows):  # each is told in every row until the next
+        row |= {"eval/success": 0.25 * (number // 20 + 1), "eval/at_step": 10_000 * (number // 20 + 1)}
+    write_rows(run / "metrics.csv", rows)
+    (run / "config.yaml").write_text((run / "config.yaml").read_text() + "ppo:\n  learning_rate: 0.00025\n")
+    assert sections._points(read(run), "eval/success") == ((10_000, 0.25), (20_000, 0.5))
+    text = page_of(run)
+    assert "success in evaluations" in text
+    assert rows_of(text, 'class="plots"')[-1][-1] == "0.00025" and "learning rate" in text
+
+
+def test_one_run_is_not_called_runs(tmp_path, capsys):
+    run = skill_evaluation(tmp_path / "outputs/eval/pick/a")
+    assert main(["report", str(run), f"out={tmp_path}/report.html"]) == 0
+    assert "   1 run   40 episodes   0 videos" in capsys.readouterr().out
 
 
 def test_a_link_and_its_run_count_once(outputs, tmp_path):

@@ -356,3 +356,22 @@ def test_wandb_is_off_unless_asked_for(tmp_path):
     with MetricsLogger(tmp_path, wandb=None) as logger:
         logger.log(1, {"a": 1})
     assert not (tmp_path / "wandb").exists()
+
+
+def test_tensorboard_has_the_hyper_parameters(tmp_path):
+    """As the tab HParams reads them, whatever type they have; after a resume, too."""
+    from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import metadata
+
+    config = {"seed": 3, "ppo": {"learning_rate": 2.5e-4, "schedule": "linear"}, "deterministic": True, "name": None,
+              "parts": ["arm", "grip"]}
+    for resume_step in (None, 1):
+        with MetricsLogger(tmp_path, resume_step=resume_step, config=config) as logger:
+            logger.log(1 if resume_step is None else 2, {"loss": 0.5})
+        events = EventAccumulator(str(tmp_path / "tb")).Reload()
+        told = events.SummaryMetadata("_hparams_/session_start_info").plugin_data
+        found = metadata.parse_session_start_info_plugin_data(told.content).hparams
+        assert told.plugin_name == "hparams" and set(found) == {
+            "seed", "ppo.learning_rate", "ppo.schedule", "deterministic", "parts"}
+        assert found["ppo.learning_rate"].number_value == 2.5e-4 and found["ppo.schedule"].string_value == "linear"
+        assert found["deterministic"].bool_value is True
