@@ -59,16 +59,17 @@ def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.s
         except ConnectionClosed:
             pass
 
-    def refuse_pages(connection: ServerConnection, request: Request) -> Response | None:
-        """Refuse a page that did not come from this very address, which no name of another site leads to."""
+    def before_talk(connection: ServerConnection, request: Request) -> Response | None:
+        """Say that it is there to who asks for /healthz; refuse a page that did not come from this very address, which
+        no name of another site leads to."""
         origins, named = request.headers.get_all("Origin"), request.headers.get_all("Host")
         if not origins or len(origins) == len(named) == 1 and _is_address(named[0], host) and origins[0] in (
                 f"http://{named[0]}", f"https://{named[0]}"):
-            return None
+            return connection.respond(HTTPStatus.OK, "OK\n") if request.path == "/healthz" else None
         return connection.respond(HTTPStatus.FORBIDDEN,
                                   "web pages of other sites are refused: leave the header Origin out\n")
 
-    return serve(talk, host, port, compression=None, max_size=MOST_BYTES, process_request=refuse_pages, logger=_QUIET)
+    return serve(talk, host, port, compression=None, max_size=MOST_BYTES, process_request=before_talk, logger=_QUIET)
 
 
 def _is_address(named: str, host: str) -> bool:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import urllib.error
+import urllib.request
 
 import gymnasium
 import msgpack
@@ -381,3 +383,12 @@ def test_a_client_is_told_why_its_origin_is_refused():
     with running(make_server(Sums, SPACES, {}, "127.0.0.1", 0)) as url, pytest.raises(InvalidStatus) as refused:
         asked(url, origin="http://evil.example")
     assert b"leave the header Origin out" in refused.value.response.body
+
+
+def test_it_says_that_it_is_there_to_who_asks_and_not_to_pages_of_other_sites():
+    with running(make_server(Sums, SPACES, {}, "127.0.0.1", 0)) as url:
+        health = url.replace("ws://", "http://") + "/healthz"
+        with urllib.request.urlopen(health) as answer:
+            assert (answer.status, answer.read()) == (200, b"OK\n")
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(urllib.request.Request(health, headers={"Origin": "http://evil.example"}))
