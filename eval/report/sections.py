@@ -196,19 +196,22 @@ def _subtasks(run: Evaluation, whose: str) -> str:
 
 
 def _full_task(runs: list[Evaluation], names: list[str]) -> str:
-    """Success of the whole task, at 0.30 m, at 0.15 m, with objects upright and at rest; how much of the goal holds at
-    the end, how far base and hand moved, and how many other objects were disturbed."""
-    rows = []
+    """Success of the whole task, at 0.30 m and at 0.15 m, and how many other objects were disturbed; below it, where it
+    was measured, what stands at the end, how much of the goal holds then, and how far base and hand moved."""
+    rows, ends = [], []
     for run, label in zip(runs, names, strict=True):
-        row = success_row(run, label)
-        shares = (run.figures.get(name) for name in ("success_015", "success_stable", "goal_share"))
-        rows.append([*row[:4], *(share(value) if isinstance(value, int | float) else "" for value in shares), row[4],
+        near, row = run.figures.get("success_015"), success_row(run, label)
+        rows.append([*row[:4], share(near) if isinstance(near, int | float) else "", row[4],
                      number(run.figures.get("mean_simulated_s")),
-                     *(number(run.figures.get(f"mean_{name}"), 1) for name in ("driven_m", "hand_path_m")),
                      number(run.figures.get("mean_disturbed_objects"), 2), *row[5:]])
-    head = ["whole task", "", "success (0.30 m)", "95 % interval", "success (0.15 m)", "upright, at rest", "goal share",
-            "mean steps", "simulated s", "driven m", "hand m", "objects disturbed", "homes", "protocol"]
-    return table(head, rows, "numbers bars")
+        if run.figures.get("goal_share") is not None:
+            ends.append([row[0], measured(run.figures, "success_stable"), share(run.figures["goal_share"]),
+                         *(number(run.figures.get(f"mean_{name}"), 1) for name in ("driven_m", "hand_path_m"))])
+    head = ["whole task", "", "success (0.30 m)", "95 % interval", "success (0.15 m)", "mean steps", "simulated s",
+            "objects disturbed", "homes", "protocol"]
+    head_of_ends = ["at the end, and until then", "success (0.15 m), all upright and at rest", "share of the goal",
+                    "path of the base, m", "path of the hand, m"]
+    return table(head, rows, "numbers bars") + table(head_of_ends, ends, "numbers")
 
 
 def _endings(runs: list[Evaluation], names: list[str]) -> str:

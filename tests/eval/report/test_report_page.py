@@ -393,6 +393,17 @@ def test_by_default_the_newest_of_each_is_taken(outputs, tmp_path):
     assert read(new).about.status == "finished, only 40 of 100 episodes"
 
 
+def test_what_stands_at_the_end_is_shown_where_it_was_measured(tmp_path):
+    runs = [scenario_evaluation(tmp_path / f"eval/set_table/{name}", name, [0.5, 0.5], scenario="set_table")
+            for name in ("tp_srl", "expert")]
+    changed(runs[0], success_stable=0.25, success_stable_interval_95=[0.125, 0.5], goal_share=0.75, mean_driven_m=41.26,
+            mean_hand_path_m=88.0)
+    assert rows_of(page_of(*runs), "at the end, and until then") == [
+        ["tp_srl n = 100", "25 % 12 to 50 %", "75 %", "41.3", "88.0"]]
+    with pytest.raises(UserError, match="goal_share is '2'"):
+        read(changed(runs[0], goal_share=2))
+
+
 def test_a_running_evaluation_does_not_hide_the_finished_one_and_is_named(tmp_path, capsys):
     """One that has figures already, while its videos are drawn, and one that has none."""
     folder = tmp_path / "outputs"
