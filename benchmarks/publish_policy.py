@@ -116,6 +116,9 @@ def _publish_task(run: Path, figures: dict[str, Any], folder: Path) -> Path:
         raise UserError(f"{run} did not evaluate the published policy {file}: use checkpoint=pretrained.")
     if missing := [key for key in (*_MEASURED, "env") if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
+    if figures.get("success_at_end") is not None:
+        raise UserError(f"{run} is an evaluation whose episodes went on after their success: leave to_the_end=true "
+                        "out.")
     usual = usual_settings(file, group, task)
     changed = [_changed(group, figures["env"], json_safe(usual | of)) for of in ({}, hab_settings(task))]
     _refuse_changed(run, [] if [] in changed else changed[0])

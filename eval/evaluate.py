@@ -239,7 +239,8 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
     at_end = sum(r.measures["success_at_end"] for r in results) if job.to_the_end else 0
     return {
         group_of(job.skill): job.skill, "agent": job.agent, "checkpoint": job.checkpoint, "split": job.env.get("split"),
-        "seed": job.seed, "deterministic": job.deterministic, "protocol": protocol(job.skill, job.env), "episodes": n,
+        "seed": job.seed, "deterministic": job.deterministic, "episodes": n,
+        "protocol": protocol(job.skill, job.env) + (", to the end" if job.to_the_end else ""),
         **began_solved.figures(solved, [r.measures for r in solved]),
         "success": began_solved.share(wins, n), "success_interval_95": list(wilson(wins, n)) if n else None,
         "success_once": began_solved.share(wins, n),

@@ -65,6 +65,9 @@ def test_the_card_says_where_it_comes_from_and_what_it_reaches(run, tmp_path):
         publish_evaluation(evaluation, tmp_path)
     text = file.with_suffix(".yaml").read_text()
     assert text.count("split: val") == 1 and "success: 0.5" in text and "success: 0.4" not in text
+    (evaluation / "metrics.json").write_text(json.dumps(figures | {"success_at_end": 0.3}))
+    with pytest.raises(UserError, match="went on after their success: leave to_the_end=true out"):
+        publish_evaluation(evaluation, tmp_path)
 
 
 def test_a_policy_of_navigation_is_published_by_the_same_command_with_its_spl(run, tmp_path, monkeypatch):

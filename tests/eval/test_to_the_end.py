@@ -42,7 +42,7 @@ def test_both_shares_stand_in_figures_and_table():
                for i, (once, end) in enumerate([(True, True), (True, False), (True, False), (False, False)])]
     figures = summary(job, results)
     assert (figures["success"], figures["success_once"], figures["success_at_end"]) == (0.75, 0.75, 0.25)
-    assert "success_at_end" not in figures["measures"]
+    assert "success_at_end" not in figures["measures"] and figures["protocol"] == "HAB's start, to the end"
     assert any(line.split()[:4] == ["at", "the", "end", "25.0%"] for line in table_lines(figures))
     ended = summary(Job("pick", {"split": "val"}, "zero", None, 4), results)
     assert ended["success_at_end"] is None and not any("at the end" in line for line in table_lines(ended))
