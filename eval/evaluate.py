@@ -236,7 +236,7 @@ def summary(job: Job, results: list[EpisodeResult]) -> dict[str, Any]:
     n, wins, mean = len(results), sum(r.success for r in results), began_solved.mean
     failures = Counter(r.failure for r in results if not r.success)
     keys = sorted({k for r in results for k in r.measures if "/" not in k and k not in JUDGED})
-    at_end = sum(r.measures["success_at_end"] for r in results) if job.to_the_end else 0
+    at_end = sum(bool(r.measures["success_at_end"]) for r in results) if job.to_the_end else 0
     return {
         group_of(job.skill): job.skill, "agent": job.agent, "checkpoint": job.checkpoint, "split": job.env.get("split"),
         "seed": job.seed, "deterministic": job.deterministic, "episodes": n,
