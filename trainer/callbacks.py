@@ -43,11 +43,12 @@ class Callback:
 
     def after_collect(self, state: TrainState) -> str | None:
         """A rollout was collected, and nothing learned from it yet. metrics, of this rank: "collect/steps",
-        "collect/episodes", "collect/batches", "time/collect_s", "time/wait_s", "time/inference_s", "time/storage_s"."""
+        "collect/episodes", "collect/batches", "time/collect_s", "time/held_s", "time/wait_s", "time/inference_s",
+        "time/storage_s"."""
 
     def after_update(self, state: TrainState) -> str | None:
         """The policy has learned from that rollout. metrics: those of `after_collect`, "time/learn_s", and the
-        statistics of the update ("learn/kl", "learn/entropy", "learn/value_loss" ...)."""
+        statistics of the update ("learn/kl", "learn/entropy", "learn/value_loss" ..., "lag/mean", "lag/max")."""
 
     def at_log(self, state: TrainState) -> str | None:
         """About every `log_every_s`. metrics: the row of metrics.jsonl, with the means over the newest episodes
@@ -89,7 +90,7 @@ class Callbacks:
 
     def after_update(self, collected: CollectStats, learned: Mapping[str, float]) -> None:
         learn_s = {"time/learn_s": self.learner.learn_s}
-        self._tell("after_update", _figures(collected) | learn_s | {f"learn/{k}": v for k, v in learned.items()})
+        self._tell("after_update", _figures(collected) | learn_s | of_learning(learned))
 
     def at_log(self, metrics: Mapping[str, float], films: Mapping[str, bytes]) -> None:
         self._tell("at_log", metrics, films=films)
@@ -108,6 +109,11 @@ class Callbacks:
                                  "run is to stop.")
             if reason:
                 self.stop.ask(reason)
+
+
+def of_learning(learned: Mapping[str, float]) -> dict[str, float]:
+    """The statistics of an update by the names that metrics have."""
+    return {k if "/" in k else f"learn/{k}": v for k, v in learned.items()}
 
 
 def _figures(collected: CollectStats) -> dict[str, float]:

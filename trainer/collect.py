@@ -8,8 +8,10 @@ experience straight into the rollout, and stop when the rollout is full:
     nover    whoever is ready                    T steps of each environment    environments that have given T steps
     ddppo    all N                               T steps of each environment    all, at every step, for the slowest
     hts      as nover, while the learner learns from the rollout before (trainer/experience.py)
+    appo     as ver, while the learner learns; the newest weights act, from their first batch on (trainer/weights.py)
 
-VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020.
+VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020; APPO:
+Petrenko et al. 2020.
 
 The thread that collects is the first inference worker; `inference_workers` - 1 threads more do the same (paper 2.1).
 One at a time chooses who is answered next (`_choosing`), and one at a time takes note of what was answered (`_noting`);
@@ -38,6 +40,7 @@ from trainer.policy import ACTION_MASK, Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
 from trainer.ranks.report import RankReport
 from trainer.rollout import NO_ROW, Rollout
+from trainer.weights import Weights
 from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
 from trainer.workers.fixed_order import FixedOrder
@@ -50,6 +53,7 @@ class CollectStats:
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # the batch to learn from
     steps: int = 0  # of it, newly collected
     seconds: float = 0.0
+    held_s: float = 0.0  # between the rollout before and this one, where both are collected while the learner learns
     wait_s: float = 0.0  # no environment was ready; of each inference worker, in the mean, like the two that follow
     inference_s: float = 0.0
     storage_s: float = 0.0
@@ -59,8 +63,8 @@ class CollectStats:
 
     def spent(self) -> dict[str, float]:
         """Where the time went, in seconds."""
-        return {"collect_s": self.seconds, "wait_s": self.wait_s, "inference_s": self.inference_s,
-                "storage_s": self.storage_s}
+        return {"collect_s": self.seconds, "held_s": self.held_s, "wait_s": self.wait_s,
+                "inference_s": self.inference_s, "storage_s": self.storage_s}
 
 
 class Collector:
@@ -90,7 +94,8 @@ class Collector:
         if config.mode == "ddppo":
             self.min_batch, self.max_batch, self.max_wait_s = n, n, math.inf
         else:
-            least = config.min_batch or max(1, min(n // workers, n // 2))
+            least = n // workers // 2 if config.mode == "appo" else min(n // workers, n // 2)
+            least = config.min_batch or max(1, least)
             self.min_batch, self.max_batch = 1 if self.together else least, config.max_batch or n
             self.max_wait_s = config.max_wait_s
         self.generator = torch.Generator(device).manual_seed(seed)
@@ -108,6 +113,7 @@ class Collector:
         self._given = np.zeros(n, np.int64)  # steps of this rollout per environment
         self._step_s = np.zeros(n)  # time they took together, of those that were begun in this rollout
         self._timed = np.zeros(n, np.int64)  # how many those are
+        self._late = np.zeros(n, bool)  # environments whose open step has to be in this rollout
         self._broken = False  # an inference worker failed
         self._began = 0.0  # this rollout, by time.monotonic
         # Per environment, what goes with the observation that waits for an action: whether it begins an episode, and,
@@ -116,6 +122,7 @@ class Collector:
         self._state = torch.zeros(n, policy.state_size, device=device)
         self._previous = torch.zeros(n, policy.action_size, device=device)
         self._acts = RecordedActs(policy, device, config.cuda_graphs)
+        self.weights = Weights(config.inference_workers)
         if saved:
             self._state.copy_(saved["state"])
             self._previous.copy_(saved["previous"])
@@ -134,9 +141,9 @@ class Collector:
         if self.preemption:
             self.preemption.prepare(everyone)
 
-    def collect(self, policy: PolicyNetwork, rollout: Rollout, version: int) -> CollectStats:
+    def collect(self, policy: PolicyNetwork, rollout: Rollout, version: int, oldest: int = 0) -> CollectStats:
         """Fill `rollout` with its number of closed steps under `policy`, the `version`-th; fewer if all ranks end it
-        early."""
+        early. No step under way at its end is of a version before `oldest`: for such a step it waits."""
         stats = CollectStats()
         started = time.perf_counter()
         rollout.begin()
@@ -144,11 +151,13 @@ class Collector:
         self._promised, self._broken = 0, False
         if policy is not self._acts.policy:
             self._acts = RecordedActs(policy, self.device, self.config.cuda_graphs)
+        self.weights.version = version
+        self._late = (rollout.open_row != NO_ROW) & (rollout.version[rollout.open_row] < oldest)
         self._began = time.monotonic()
         self.environments.ready[:0], self._waiting = self._waiting, []
         if self.preemption:
             self.preemption.begin()
-        self._all_work(policy, rollout, version, stats)
+        self._all_work(policy, rollout, stats)
         if self.preemption:
             self.preemption.finish(rollout.num_closed)
         stats.rows, stats.steps = rollout.finish(fill=self.config.preempted_by == "optimal"), rollout.num_closed
@@ -157,12 +166,12 @@ class Collector:
         stats.step_s = np.where(self._timed > 0, self._step_s / np.maximum(self._timed, 1), slow)
         return stats
 
-    def _all_work(self, policy: PolicyNetwork, rollout: Rollout, version: int, stats: CollectStats) -> None:
+    def _all_work(self, policy: PolicyNetwork, rollout: Rollout, stats: CollectStats) -> None:
         """Let every inference worker do its part of a rollout; the first that fails ends the work of all, and its error
         is raised. All use one CUDA stream: what one of them wrote the others read in order."""
         workers = self.config.inference_workers
         stream = torch.cuda.current_stream(self.device) if self.device.type == "cuda" else None
-        work = (policy, rollout, version, stats, stream)
+        work = (policy, rollout, stats, stream)
         others = [self._others.submit(self._work, worker, *work) for worker in range(1, workers)]
         try:
             self._work(0, *work)
@@ -174,8 +183,7 @@ class Collector:
             setattr(stats, part, getattr(stats, part) / workers)
 
     @torch.inference_mode()
-    def _work(self, worker: int, policy: PolicyNetwork, rollout: Rollout, version: int, stats: CollectStats,
-              stream: Any) -> None:
+    def _work(self, worker: int, policy: PolicyNetwork, rollout: Rollout, stats: CollectStats, stream: Any) -> None:
         """One inference worker: answer environments until the rollout is over."""
         if worker:
             torch.set_num_threads(1)  # threads of torch's own are counted per thread
@@ -188,7 +196,8 @@ class Collector:
                         envs, over = self._choose(rollout)
                     waited = time.perf_counter() - begin
                     if len(envs):
-                        self._infer(worker, policy, rollout, envs, version, stats, closing_only=over)
+                        with self.weights.act(worker, policy) as version:
+                            self._infer(worker, policy, rollout, envs, version, stats, closing_only=over)
                     with self._noting:
                         stats.wait_s += waited
                         stats.batches += len(envs) > 0
@@ -221,7 +230,7 @@ class Collector:
         environments, waited_since = self.environments, None
         wanted = self.order.next(self._waiting) if self.order else None
         while True:
-            ready = environments.ready
+            ready = self._answerable(rollout)
             if wanted is not None:
                 if not environments.under_way[wanted].any():
                     break
@@ -240,19 +249,32 @@ class Collector:
                 return np.empty(0, np.int64)
         environments.read(0.0)  # whatever else is there already
         # A closed step per environment, but only as many as the rollout still needs. Those left over stay ready, their
-        # open rows stay open: they are the first of the next rollout.
-        envs = np.array(environments.ready[: self.max_batch] if wanted is None else wanted)
+        # open rows stay open: they are the first of the next rollout. So are those for which no place is left beside
+        # the steps that have to be in this one.
+        envs = np.array(self._answerable(rollout)[: self.max_batch] if wanted is None else wanted)
+        late = self._late[envs]
         with self._noting:  # who is ready may have been answered only now
-            closing = np.cumsum(rollout.open_row[envs] != NO_ROW)
-            fit = closing <= rollout.remaining - self._promised
+            has_open = rollout.open_row[envs] != NO_ROW
+            fit = np.cumsum(has_open & ~late) <= rollout.remaining - self._promised - self._late.sum()
             envs = envs[fit]
-            self._promised += int(closing[fit].max(initial=0))
+            self._promised += int(has_open[fit].sum())
         if self.order:
             self.order.answered(envs)
+        if self.order or late.any():
             environments.ready[:] = [e for e in environments.ready if e not in set(envs.tolist())]
         else:
             del environments.ready[: len(envs)]
+        self._late[envs] = False
         return envs
+
+    def _answerable(self, rollout: Rollout) -> list[int]:
+        """Environments that are ready; first those whose step has to be in this rollout, and they alone where only
+        their places are left."""
+        ready, late = self.environments.ready, self._late
+        if not late.any():
+            return ready
+        others = [] if self._needed(rollout) <= late.sum() else [e for e in ready if not late[e]]
+        return [e for e in ready if late[e]] + others
 
     def _infer(self, worker: int, policy: PolicyNetwork, rollout: Rollout, envs: np.ndarray, version: int,
                stats: CollectStats, closing_only: bool = False) -> None:
@@ -310,7 +332,7 @@ class Collector:
 
     def _share(self, rollout: Rollout) -> int:
         """Steps that one environment may give to a rollout."""
-        return rollout.steps + 1 if self.config.mode == "ver" else self.config.rollout_steps
+        return rollout.steps + 1 if self.config.is_variable else self.config.rollout_steps
 
     def _values_cut_off(self, worker: int, policy: PolicyNetwork, envs: np.ndarray, state: Tensor, previous: Tensor,
                         cut: np.ndarray) -> np.ndarray:

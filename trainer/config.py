@@ -16,7 +16,7 @@ MAX_UNITS, MAX_LAYERS = 16384, 64  # of each part of a network
 MAX_ROLLOUT_STEPS, MAX_STEPS, MAX_EPOCHS = 1_000_000, 10**12, 1000
 PRECISIONS = ("float32", "bfloat16")
 LEARN_PRECISIONS = ("auto", *PRECISIONS)
-MODES = ("ver", "nover", "ddppo", "hts")
+MODES = ("ver", "nover", "ddppo", "hts", "appo")
 PREEMPTION = ("optimal", "fraction", "none")  # VER's rule, DD-PPO's, nothing (trainer/ranks/preemption.py)
 
 
@@ -90,6 +90,11 @@ class PPOConfig:
     entropy_bounds: tuple[float, float] = setting((1e-4, 1.0), "limits of a learned weight")
     max_importance_weight: float | None = setting(
         1.0, "truncation of VER's importance weights; null = no weighting", above=0)
+    vtrace: bool | None = setting(
+        None, "values and advantages are corrected for what the policy has learned since it acted (V-trace); null = by "
+              "the mode: true for appo")
+    vtrace_rho: float = setting(1.0, "truncation of V-trace's ratios rho, of each step's own error", above=0)
+    vtrace_c: float = setting(1.0, "truncation of V-trace's ratios c, of the errors of later steps", above=0)
     imitation_coef: float = setting(
         0.0, "weight of the imitation of an expert, falling with the learning rate (Navigate)", at_least=0)
     reward_scale: float = setting(1.0, "rewards are multiplied by this before learning, and logged without it", above=0)
@@ -106,7 +111,10 @@ class CollectConfig:
     mode: str = setting("ver", "how experience is collected", choices=MODES)
     overlap: bool = setting(
         False, "collect a rollout while learning from the one before, with the policy of the last update; hts always "
-               "does, and nover and ddppo never")
+               "does, and nover and ddppo never; appo does so with the newest policy")
+    max_lag: int = setting(
+        2, "for appo: a step is learned from at most so many updates after the policy that took it; collection waits "
+           "where it would become older", at_least=2, at_most=1000)
     preemption: str = setting(
         "auto", "what ends a rollout of several ranks early: most steps per second, a share of ranks being done, "
                 "nothing; auto = optimal for ver, fraction for ddppo, none for the others",
@@ -125,10 +133,11 @@ class CollectConfig:
         True, "on a GPU the engine's network acts as one launch, recorded for each size of batch, instead of some two "
               "hundred")
     rollout_steps: int = setting(
-        256, "T: a rollout is T x N steps: of ver from whichever environments give them, else T of each environment",
+        256, "T: a rollout is T x N steps: of ver and appo from whichever environments give them, else T of each",
         above=0, at_most=MAX_ROLLOUT_STEPS)
     min_batch: int | None = setting(
-        None, "fewest environments per inference call; null = as many as a worker has, at most N / 2; ddppo: always N",
+        None, "fewest environments per inference call; null = as many as a worker has, at most N / 2; half a worker's "
+              "for appo; ddppo: always N",
         above=0, at_most=MAX_ENVS)
     max_batch: int | None = setting(
         None, "most environments per inference call; null = N; ddppo: always N", above=0, at_most=MAX_ENVS)
@@ -136,6 +145,21 @@ class CollectConfig:
         0.002, "longest that an observation waits for a fuller batch; not of ddppo", at_least=0, beyond=math.inf)
     step_timeout_s: float = setting(
         120.0, "a worker silent for so long while it owes a step is reported as hung", above=0, beyond=math.inf)
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether a rollout's steps come from whichever environments give them."""
+        return self.mode in ("ver", "appo")
+
+    @property
+    def while_learning(self) -> bool:
+        """Whether collection goes on while the learner learns."""
+        return self.overlap or self.mode == "appo"
+
+    @property
+    def kept_rollouts(self) -> int:
+        """Rollouts that are kept at once: the one that is learned from, and those that are collected meanwhile."""
+        return self.max_lag if self.mode == "appo" else 2 if self.overlap else 1
 
     @property
     def preempted_by(self) -> str:
@@ -192,7 +216,10 @@ class TrainConfig:
         return start + max(0, -(-(self.steps - start) // rollout)) * rollout
 
     def for_ranks(self, local_size: int) -> TrainConfig:
-        """These settings for one of several ranks on one machine: they share its cores."""
+        """These settings for one of several ranks on one machine, which share its cores; with what follows from the
+        mode."""
+        if self.ppo.vtrace is None:
+            self = replace(self, ppo=replace(self.ppo, vtrace=self.collect.mode == "appo"))
         if self.deterministic and not self.torch_threads:
             self = replace(self, torch_threads=1)  # sums in another order give other numbers
         if local_size == 1:
@@ -211,12 +238,19 @@ class TrainConfig:
         if c.overlap != (c.mode == "hts") and c.mode != "ver":
             raise ValueError(f"collect.overlap={c.overlap} is not possible with collect.mode={c.mode}: " + (
                 "hts overlaps by definition; without it, that is collect.mode=nover." if c.mode == "hts" else
+                "appo always collects while it learns; leave it out." if c.mode == "appo" else
                 "choose collect.mode=ver collect.overlap=True, or collect.mode=hts, which is nover with overlap."))
         if self.stop_at is not None and not self.eval_every:
             raise ValueError(f"stop_at={self.stop_at} needs evaluations: say after how many steps with eval_every.")
-        if c.num_workers == 0 and (c.mode != "ver" or c.inference_workers > 1 or self.deterministic):
+        if c.mode == "appo" and self.deterministic:
+            raise ValueError("deterministic=True is not possible with collect.mode=appo, whose policy changes whenever "
+                             "an update ends: choose collect.mode=ver collect.overlap=True.")
+        if c.mode == "appo" and c.preempted_by != "none":
+            raise ValueError(f"collect.preemption={c.preemption} is not possible with collect.mode=appo, whose "
+                             "rollouts begin on each rank when they can: leave it at auto.")
+        if c.num_workers == 0 and (not c.is_variable or c.inference_workers > 1 or self.deterministic):
             raise ValueError("collect.num_workers=0, environments that are stepped together, needs "
-                             "collect.mode=ver, one inference worker and deterministic=False.")
+                             "collect.mode=ver or appo, one inference worker and deterministic=False.")
         if c.inference_workers > 1 and (c.mode == "ddppo" or self.deterministic):
             raise ValueError(f"collect.inference_workers={c.inference_workers} is not possible with "
                              f"{'deterministic=True' if self.deterministic else 'collect.mode=ddppo'}, where "

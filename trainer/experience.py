@@ -1,16 +1,22 @@
-"""Where the learner's next batch comes from: collected now, or collected while it learned from the last one.
+"""Where the learner's next batch comes from: collected now, or collected while it learned.
 
 `Alternating`  collect, learn, collect, learn ...; the policy that collects is the one that was just learned.
 `Overlapping`  a thread collects rollout k + 1 while the learner learns from rollout k. The thread has its own copy of
                the policy, renewed between two rollouts: experience is always of the policy before the last update, one
                update late, never more (HTS-RL's delayed gradients, Liu et al. 2020; VER paper appendix E). `ppo.update`
                corrects for the delay.
+`Asynchronous` the thread goes on from rollout to rollout, and acts with the newest weights from its next batch of
+               environments on (APPO, Petrenko et al. 2020). A step is learned from at most `max_lag` updates after the
+               policy that took it: for this alone collection waits, before a rollout for the learner, and at its end
+               for a step that would become too old. Nothing is thrown away.
 """
 
 from __future__ import annotations
 
 import copy
+import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -65,7 +71,7 @@ class Overlapping(Alternating):
     def __init__(self, collector: Collector, rollout: Rollout, policy: Policy, saved: dict[str, Any] | None = None,
                  over_ranks: Callable[[int], int] = int):
         """`over_ranks`: adds a number of steps up over all ranks."""
-        if rollout.batches != 2:
+        if rollout.batches < 2:
             raise ValueError("collection that overlaps learning needs a rollout with room for two batches.")
         super().__init__(collector, rollout)
         self._over_ranks = over_ranks
@@ -73,18 +79,18 @@ class Overlapping(Alternating):
         for memory in (m for m in self.acting.modules() if isinstance(m, torch.nn.RNNBase)):
             memory.flatten_parameters()  # cuDNN wants the weights in one piece, which a copy does not keep
         self._thread = ThreadPoolExecutor(1, "collector")
-        self._pending: Future[CollectStats] | None = None
+        self._pending: deque[Future[CollectStats]] = deque()  # rollouts under way, or done and not asked for
+        self._ended_at: float | None = None
         self._cuda = collector.device.type == "cuda"
         self._stream = torch.cuda.Stream(collector.device) if self._cuda else None
         if saved and saved["pending"]:
             done = CollectStats(rows=rollout.batch, step_s=np.zeros(rollout.num_envs), **saved["pending"])
-            self._pending = self._thread.submit(lambda: done)
+            self._pending.append(self._thread.submit(lambda: done))
 
     def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
-        if self._pending is None:
+        if not self._pending:
             self._begin(policy, version)
-        stats = self._pending.result()
-        self._pending = None
+        stats = self._pending.popleft().result()
         if self._over_ranks(stats.steps) < steps_left:
             self._begin(policy, version)
         return stats
@@ -96,21 +102,45 @@ class Overlapping(Alternating):
                 mine.copy_(learned)
         if self._cuda:  # the copy, and the learner's last use of the rows that are overwritten now
             torch.cuda.current_stream(self.collector.device).synchronize()
-        self._pending = self._thread.submit(self._collect, version)
+        self._pending.append(self._thread.submit(self._collect, version))
 
-    def _collect(self, version: int) -> CollectStats:
+    def _collect(self, version: int, oldest: int = 0) -> CollectStats:
         torch.set_num_threads(1)
+        began = time.perf_counter()
         with torch.cuda.stream(self._stream):  # None: no CUDA, no effect
-            stats = self.collector.collect(self.acting, self.rollout, version)
+            stats = self.collector.collect(self.acting, self.rollout, version, oldest)
         if self._stream is not None:
             self._stream.synchronize()
+        stats.held_s = began - (self._ended_at or began)
+        self._ended_at = time.perf_counter()
         return stats
 
     def content(self) -> dict[str, Any]:
-        done = self._pending.result() if self._pending else None  # the collector must be between two rollouts
+        done = self._pending[0].result() if self._pending else None  # the collector must be between two rollouts
         pending = {"steps": done.steps, "episodes": done.episodes, "batches": done.batches} if done else None
         return super().content() | {"pending": pending}
 
     def close(self) -> None:
         self.collector.cancel()
-        self._thread.shutdown(wait=True)
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+class Asynchronous(Overlapping):
+    """Collects rollout after rollout, ahead of the learner by as many as the rollout has room for beside the one that
+    is learned from."""
+
+    def next(self, policy: Policy, version: int, steps_left: int) -> CollectStats:
+        self.collector.weights.offer(policy, version)  # by now the learner has used the rows that are overwritten next
+        wanted = -(-steps_left // self._over_ranks(self.rollout.steps))  # rollouts, until all steps are there
+        while len(self._pending) < min(self.rollout.batches, wanted):
+            # What it leaves under way is learned from after update `number` + 1.
+            number = version + len(self._pending)
+            self._pending.append(self._thread.submit(self._collect_on, number + 1 - self.rollout.batches))
+        return self._pending.popleft().result()
+
+    def _collect_on(self, oldest: int) -> CollectStats:
+        try:
+            return self._collect(self.collector.weights.version, oldest)
+        except BaseException:
+            self.collector.cancel()  # no rollout follows
+            raise

@@ -51,7 +51,7 @@ class Learner:
         self.own_steps = 0  # that this process has collected and learned from
         self._began = time.perf_counter()
         self.learn_s = 0.0  # of the last update
-        self.late = config.collect.overlap  # batches are collected by the policy before the last update
+        self.late = config.collect.while_learning  # batches are collected by policies of earlier updates
         self.batch: np.ndarray | None = None  # the rows it learned from
 
     def update(self, rollout: Rollout, collected: CollectStats) -> dict[str, float]:
@@ -76,6 +76,8 @@ class Learner:
             else:
                 stats = ppo.update(self.policy, self.optimizer, self.entropy_coef, rollout, self.config.ppo, self.rng,
                                    collected.rows, self.ranks, self.evaluate, self.late, learns)
+                lag = self.updates - rollout.version[collected.rows]
+                stats |= {"lag/mean": float(lag.mean()), "lag/max": float(lag.max())}
             if normalizes:
                 self.policy.take_observations(rollout.observations(collected.rows[: collected.steps]), self.ranks.sum_)
             check_finite(self.policy)

@@ -27,7 +27,7 @@ from trainer.cloning.demonstrations import Demonstrated, Demonstrations
 from trainer.collect import Collector
 from trainer.config import TrainConfig
 from trainer.evaluation import Evaluator
-from trainer.experience import Alternating, Experience, Overlapping
+from trainer.experience import Alternating, Asynchronous, Experience, Overlapping
 from trainer.faults.endings import orderly_end
 from trainer.faults.stopping import Stop, stop_on_signal
 from trainer.learner import Learner
@@ -242,13 +242,15 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
                           ranks.preemption(config), cancelled))
         rollout = Rollout(n, config.steps_per_rollout, observation_shapes(environments.observation_space),
                           learner.policy.action_size, len(learner.policy.choices), learner.policy.state_size, device,
-                          batches=2 if config.collect.overlap else 1,
+                          batches=config.collect.kept_rollouts,
                           obs_types=stored_as(environments.observation_space))
         if saved:
             with checkpoint.using(resume_from or ""):
                 rollout.restore(saved["rollout"])
         experience: Experience = (Demonstrated(demonstrations, rollout, config.seed, ranks.rank)
                                   if demonstrations is not None
+                                  else Asynchronous(collector, rollout, learner.policy, over_ranks=ranks.total)
+                                  if config.collect.mode == "appo"
                                   else Overlapping(collector, rollout, learner.policy, saved, ranks.total)
                                   if config.collect.overlap else Alternating(collector, rollout))
         stack.callback(experience.close)

@@ -18,7 +18,7 @@ from trainer.policy import EXPERT_ACTION, Policy
 from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
 from trainer.rollout import Batch, Rollout
-from trainer.sequences import find_sequences, gae, importance_weights, mini_batches
+from trainer.sequences import find_sequences, gae, importance_weights, mini_batches, vtrace, whole_sequences
 
 RATES = (1e-5, 1e-2)  # between which the KL divergence moves the learning rate
 
@@ -165,10 +165,11 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
         batch: (S,) the rows to learn from; by default those that are closed.
         ranks: over which gradients and statistics are averaged; by default this process alone.
         evaluate: `policy.evaluate` with those gradients (Ranks.evaluator).
-        late: the policy has been updated since it acted, because collection overlaps learning. Then ratios are taken to
-            the policy as it is now: with ratios to the policy that acted, the last update would already have used up
-            the clipping range of this one. Each step is weighted by how much likelier its action has become, at most
-            `max_importance_weight` (decoupled objective, Hilton et al. 2021).
+        late: the policy has been updated since it acted, because collection goes on while it learns. Then ratios are
+            taken to the policy as it is now: with ratios to the policy that acted, the last update would already have
+            used up the clipping range of this one. Each step is weighted by how much likelier its action has become, at
+            most `max_importance_weight` (decoupled objective, Hilton et al. 2021). So it is with `config.vtrace`, which
+            also corrects values and advantages; the weight is then at most `config.vtrace_rho`.
         learns: False: a policy that normalises values only looks at the returns.
     """
     ranks = ranks or Ranks(RankInfo())
@@ -177,17 +178,25 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
     batch = rollout.closed[: rollout.num_closed] if batch is None else batch
     order, starts = find_sequences(rollout.env[batch], rollout.step[batch], rollout.starts_episode[batch])
     rows = batch[order]  # sequence after sequence
-    advantage = gae(rollout.reward[rows] * config.reward_scale, rollout.value[rows], rollout.next_value[rows], starts,
-                    config.discount, config.gae_lambda)
+    reward, value, next_value = (fields[rows] for fields in (rollout.reward, rollout.value, rollout.next_value))
+    reward = reward * config.reward_scale
     weight = importance_weights(rollout.env[rows], rollout.num_envs, config.max_importance_weight)
-    target = advantage + rollout.value[rows]
-    advantages, values, weights = (torch.from_numpy(x).to(device) for x in (advantage, target, weight))
+    weights = policy_weights = torch.from_numpy(weight).to(device)
+    log_prob, most = rollout.log_prob[torch.from_numpy(rows).to(device)], config.max_importance_weight or math.inf
+    corrects = learns and bool(config.vtrace)
+    if learns and late or corrects:
+        now, value_now = evaluated_now(policy, rollout, rows, starts, config.mini_batches)
+        ratio, log_prob = torch.exp(now - log_prob), now
+        policy_weights = weights * ratio.clamp(max=config.vtrace_rho if corrects else most)
+    if corrects:
+        value = value_now.cpu().numpy()
+        advantage, error = vtrace(reward, value, next_value, ratio.cpu().numpy(), starts, config.discount,
+                                  config.gae_lambda, config.vtrace_rho, config.vtrace_c)
+    else:
+        advantage = error = gae(reward, value, next_value, starts, config.discount, config.gae_lambda)
+    target = value + error
+    advantages, values = (torch.from_numpy(x).to(device) for x in (advantage, target))
     unit = take_returns(policy, values, ranks)
-    log_prob, policy_weights = rollout.log_prob[torch.from_numpy(rows).to(device)], weights
-    if late and learns:
-        now = log_probs_now(policy, rollout, rows, starts, config.mini_batches)
-        policy_weights = weights * torch.exp(now - log_prob).clamp(max=config.max_importance_weight or math.inf)
-        log_prob = now
     targets = Targets(log_prob, advantages, values, weights, policy_weights)
     stats: list[dict[str, float]] = []
     stop, epochs = False, 0
@@ -206,12 +215,12 @@ def update(policy: Policy, optimizer: torch.optim.Optimizer, entropy_coef: Entro
             if stop := config.target_kl is not None and kl > config.target_kl:
                 break
     version = rollout.version[rows]
-    explained = 1 - float(np.var(target - rollout.value[rows]) / (np.var(target) + 1e-8))
+    explained = 1 - float(np.var(error) / (np.var(target) + 1e-8))
     return means(stats) | {
         "explained_variance": explained, "epochs": float(epochs), "sequences": float(len(starts)),
         "importance_weight_mean": float(weight.mean()), "importance_weight_min": float(weight.min()),
         "stale_fraction": float((version < version.max()).mean()), "oldest_age": float(version.max() - version.min()),
-        "value_mean": float(rollout.value[rows].mean()), "target_mean": float(target.mean()),
+        "value_mean": float(value.mean()), "target_mean": float(target.mean()),
     }
 
 
@@ -221,15 +230,16 @@ def means(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 @torch.no_grad()
-def log_probs_now(policy: Policy, rollout: Rollout, rows: np.ndarray, starts: np.ndarray, parts: int) -> Tensor:
-    """Log-probability (S,) of the actions in `rows` (S,) under the policy as it is, computed in `parts`. The rows are
-    laid out in sequences that begin at `starts`."""
+def evaluated_now(policy: Policy, rollout: Rollout, rows: np.ndarray, starts: np.ndarray,
+                  parts: int) -> tuple[Tensor, Tensor]:
+    """Log-probability (S,) of the actions in `rows` (S,), and value (S,), under the policy as it is, computed in at
+    most `parts`. The rows are laid out in sequences that begin at `starts`; none is split."""
     device = rollout.log_prob.device
-    out = torch.empty(len(rows), device=device)
-    for positions, lengths in mini_batches(starts, len(rows), parts, np.random.default_rng(0)):
-        log_prob, *_ = rollout.gather(rows[positions], lengths).given_to(policy.evaluate)
-        out[torch.from_numpy(positions).to(device)] = log_prob
-    return out
+    log_prob, value = torch.empty(2, len(rows), device=device)
+    for positions, lengths in whole_sequences(starts, len(rows), parts, np.random.default_rng(0)):
+        where = torch.from_numpy(positions).to(device)
+        log_prob[where], _, value[where], _ = rollout.gather(rows[positions], lengths).given_to(policy.evaluate)
+    return log_prob, value
 
 
 def normalized(advantage: Tensor, ranks: Ranks) -> Tensor:

@@ -9,11 +9,12 @@ lost and nothing is copied.
 The rows of a finished rollout are its *batch*: a list of row numbers. The oldest experience is overwritten first, so a
 rollout that was ended early can fill its batch with rows that the rollout before has closed (VER paper 2.3). It never
 takes rows that had filled that one, so no step is learned from more than twice. With room for two batches, one is
-collected while the other is learned from.
+collected while the other is learned from; with room for more, others wait meanwhile.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ class Batch:
 
 
 class Rollout:
-    """Storage of S + N rows, or of 2S + N for `batches=2`, where the last batch is kept while the next is collected.
+    """Storage of `batches` S + N rows: while one batch is collected, the others before it are kept.
 
     Large fields are tensors on `device`, book-keeping is numpy on the CPU.
     """
@@ -64,7 +65,7 @@ class Rollout:
             discrete: parts of a discrete action; 0 for a Box.
             state_size: floats of recurrent state.
             device: of the large fields.
-            batches: 1 or 2.
+            batches: 1, or more where collection goes on while the learner learns.
             obs_types: uint8 for observations that are kept as bytes; all are handed out as floats.
         """
         rows = batches * steps + num_envs
@@ -92,14 +93,16 @@ class Rollout:
         self.num_closed = 0
         self.total = 0  # rows closed since the beginning
         self.batch = np.empty(0, np.int64)  # rows of the newest finished rollout
+        self._older: deque[np.ndarray] = deque(maxlen=max(0, batches - 2))  # those before it that are kept, too
         self._closed_before = np.zeros(rows, bool)  # rows that were closed in it
 
     def begin(self) -> None:
-        """Start a rollout. Open rows stay; of the others, the oldest experience is overwritten first. With room for two
-        batches the newest batch is not overwritten."""
+        """Start a rollout. Open rows stay; of the others, the oldest experience is overwritten first. With room for
+        several batches all but the oldest are not overwritten."""
         is_free = np.ones(self.rows, bool)
         is_free[self.open_row[self.open_row != NO_ROW]] = False
-        is_free[self.batch] = False
+        for rows in (self.batch, *self._older):
+            is_free[rows] = False
         age = np.lexsort((self.version[self.batch], self._closed_before[self.batch]))  # what filled it up goes first
         self.batch = self.batch[age]
         self._free = np.flatnonzero(is_free)
@@ -120,6 +123,7 @@ class Rollout:
             batch = np.concatenate([batch, old[self._closed_before[old]][-self.remaining :]])
         self._closed_before[:] = False
         self._closed_before[closed] = True
+        self._older.append(self.batch)
         self.batch = batch
         return batch
 

@@ -70,17 +70,53 @@ def gae(reward: np.ndarray, value: np.ndarray, next_value: np.ndarray, starts: n
     time limit cut the episode there; 0 where the episode terminated. starts: (K,) first step of each sequence.
     Returns (S,) float32.
     """
+    one = np.ones(len(reward))
+    return _corrected(reward, value, next_value, starts, discount, gae_lambda, one, one)[0]
+
+
+def vtrace(reward: np.ndarray, value: np.ndarray, next_value: np.ndarray, ratio: np.ndarray, starts: np.ndarray,
+           discount: float, gae_lambda: float, rho_bar: float, c_bar: float) -> tuple[np.ndarray, np.ndarray]:
+    """V-trace (Espeholt et al. 2018, eq. 1): advantages, and errors v - V of the values, of a policy that has changed
+    since it acted, in sequences laid end to end.
+
+        delta_t = r_t + discount V(s_{t+1}) - V(s_t)
+        v_t     = V(s_t) + rho_t delta_t + discount c_t (v_{t+1} - V(s_{t+1}))
+        A_t     = r_t + discount (lambda v_{t+1} + (1 - lambda) V(s_{t+1})) - V(s_t)
+
+    within a sequence; at its last step v_{t+1} = V(s_{t+1}). The paper's advantages have lambda = 1; with it they are
+    those of `gae` wherever the policy has not changed.
+
+    Args:
+        reward: (S,).
+        value: (S,) V(s_t) of the policy as it is.
+        next_value: (S,) V(s_{t+1}); counts at the last step of each sequence, and is the next `value` elsewhere.
+        ratio: (S,) how much likelier the actions have become.
+        starts: (K,) first step of each sequence.
+        discount, gae_lambda: as in `gae`.
+        rho_bar, c_bar: rho_t = min(rho_bar, ratio), c_t = lambda min(c_bar, ratio).
+    """
+    followed = np.append(value[1:], next_value[-1:])
+    last = np.append(starts[1:], len(value)) - 1
+    followed[last] = next_value[last]
+    return _corrected(reward, value, followed, starts, discount, gae_lambda, np.minimum(rho_bar, ratio),
+                      np.minimum(c_bar, ratio))
+
+
+def _corrected(reward: np.ndarray, value: np.ndarray, next_value: np.ndarray, starts: np.ndarray, discount: float,
+               gae_lambda: float, rho: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Advantages and errors of the values, each (S,) float32, by one walk from the last step to the first."""
     last = np.zeros(len(reward), bool)
     last[starts[1:] - 1] = True
     last[-1:] = True
-    delta = (reward.astype(np.float64) + discount * next_value - value).tolist()
-    carry = (discount * gae_lambda * ~last).tolist()
-    advantage = 0.0
-    out = np.empty(len(delta), np.float32)
-    for t in range(len(delta) - 1, -1, -1):
-        advantage = delta[t] + carry[t] * advantage
-        out[t] = advantage
-    return out
+    deltas = (reward.astype(np.float64) + discount * next_value - value).tolist()
+    carries = (discount * gae_lambda * ~last).tolist()
+    advantages, errors = np.empty((2, len(deltas)), np.float32)
+    error, rhos, cs = 0.0, rho.tolist(), c.tolist()
+    for t in range(len(deltas) - 1, -1, -1):
+        later = carries[t] * error
+        advantages[t], error = deltas[t] + later, rhos[t] * deltas[t] + cs[t] * later
+        errors[t] = error
+    return advantages, errors
 
 
 def importance_weights(env: np.ndarray, num_envs: int, maximum: float | None) -> np.ndarray:

@@ -34,7 +34,7 @@ def least_weights(config: PolicyConfig, vectors: list[tuple[int, ...]], images: 
 
 def rollout_bytes(config: TrainConfig, observation_space: spaces.Space, action_size: int, state_size: int) -> int:
     """Bytes of the stored experience: of every step its observations, actions, recurrent state and some ten numbers."""
-    rows = (2 if config.collect.overlap else 1) * config.steps_per_rollout + config.collect.num_envs
+    rows = config.collect.kept_rollouts * config.steps_per_rollout + config.collect.num_envs
     kept = stored_as(observation_space)
     observation = sum(kept[key].itemsize * _size(box.shape) for key, box in _boxes(observation_space).items())
     return rows * (observation + 4 * (2 * action_size + state_size) + 60)

@@ -21,6 +21,14 @@ from trainer import CollectConfig, PPOConfig, TrainConfig
     (TrainConfig(collect=CollectConfig(mode="hts")),
      "trainer.overlap=false is not possible with trainer=hts: hts overlaps by definition; without it, "
       "that is trainer=nover."),
+    (TrainConfig(collect=CollectConfig(mode="appo", overlap=True)),
+     "trainer.overlap=true is not possible with trainer=appo: appo always collects while it learns; leave it out."),
+    (TrainConfig(collect=CollectConfig(mode="appo", preemption="optimal")),
+     "trainer.preemption=optimal is not possible with trainer=appo, whose rollouts begin on each rank when they can: "
+     "leave it at auto."),
+    (TrainConfig(collect=CollectConfig(mode="appo"), deterministic=True),
+     "deterministic=true is not possible with trainer=appo, whose policy changes whenever an update ends: choose "
+     "trainer=ver trainer.overlap=true."),
     (TrainConfig(collect=CollectConfig(inference_workers=2), deterministic=True),
      "trainer.inference_workers=2 is not possible with deterministic=true, where environments are answered in one "
       "order; leave it "

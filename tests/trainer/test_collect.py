@@ -1,12 +1,14 @@
 """VER's collection: nothing lost, nothing doubled, whatever the timing."""
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
 from tests.trainer.toys import Counter
+from tests.waiting import until
 from trainer.collect import Collector
 from trainer.config import CollectConfig, PolicyConfig
 from trainer.policy import Policy, observation_shapes
@@ -94,6 +96,76 @@ def test_values_that_follow_a_step(inference_workers):
     config = CollectConfig(num_envs=4, num_workers=2, rollout_steps=32, inference_workers=inference_workers)
     collect(config, Counter, 4, check=check)
     assert min(values.values()) > 5
+
+
+class Halts(Counter):
+    """From a worker's third environment on, a step takes until a file is there."""
+
+    made = 0
+
+    def __init__(self, file):
+        super().__init__()
+        Halts.made += 1
+        self.file = None if Halts.made <= 2 else file
+
+    def step(self, action):
+        if self.file:
+            until(self.file.exists, "the other half to be answered")
+        return super().step(action)
+
+
+def test_a_worker_tells_of_one_half_of_its_environments_while_it_steps_the_other(tmp_path):
+    """Double-buffered sampling."""
+    config = CollectConfig(mode="appo", num_envs=4, num_workers=1)
+    with Environments(functools.partial(Halts, tmp_path / "file"), config, 3) as environments:
+        def ready(count):
+            until(lambda: environments.read(0.1) or len(environments.ready) == count, f"{count} environments")
+
+        ready(4)
+        environments.ready.clear()
+        environments.step(np.arange(4), np.zeros((4, 2), np.float32))
+        ready(2)
+        assert environments.ready == [0, 1] and environments.under_way.tolist() == [False, False, True, True]
+        (tmp_path / "file").touch()
+        ready(4)
+        policy = Policy(environments.observation_space, environments.action_space, PolicyConfig(body_size=8))
+        with Collector(environments, policy, 3, CPU) as collector:
+            assert collector.min_batch == 2
+
+
+class OneHalts(Counter):
+    """A step of the first that is made takes until a file is there."""
+
+    def __init__(self, directory):
+        super().__init__()
+        self.file = directory / "go"
+        try:
+            (directory / "made").touch(exist_ok=False)
+        except FileExistsError:
+            self.file = None
+
+    def step(self, action):
+        if self.file:
+            until(self.file.exists, "the others to wait")
+        return super().step(action)
+
+
+def test_a_rollout_keeps_a_place_for_a_step_that_would_become_too_old(tmp_path):
+    """The two others are answered together, and five places are left for them: of the third pair one waits."""
+    config = CollectConfig(mode="appo", num_envs=3, num_workers=3, rollout_steps=2, min_batch=2, max_wait_s=60.0)
+    with Environments(functools.partial(OneHalts, tmp_path), config, 3) as environments:
+        policy = Policy(environments.observation_space, environments.action_space, PolicyConfig(body_size=8))
+        rollout = Rollout(3, 6, observation_shapes(environments.observation_space), 2, False, 0, CPU, batches=2)
+        with Collector(environments, policy, 3, CPU) as collector, ThreadPoolExecutor(1) as thread:
+            until(lambda: environments.read(0.1) or len(environments.ready) == 3, "all to begin")
+            collector.collect(policy, rollout, 0)
+            halted = set(range(3)) - set(rollout.env[rollout.batch].tolist())
+            second = thread.submit(collector.collect, policy, rollout, 1, oldest=1)
+            until(lambda: rollout.total >= 6 + 5, "the others to give their steps")
+            assert rollout.total == 6 + 5 and not second.done()
+            (tmp_path / "go").touch()
+            rows = second.result().rows
+    assert len(halted) == 1 and len(rows) == 6 and rollout.env[rows[-1]] in halted
 
 
 def test_even_speeds_and_full_batches_give_synchronous_rollouts():

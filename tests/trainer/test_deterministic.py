@@ -61,6 +61,11 @@ def test_two_runs_are_the_same_and_another_seed_is_not(collect):
     assert all(torch.equal(x, y) for x, y in zip(a.policy.parameters(), b.policy.parameters()))
 
 
+def test_an_asynchronous_run_is_not_deterministic():
+    with pytest.raises(ValueError, match="deterministic=True is not possible with collect.mode=appo"):
+        settings(dict(mode="appo")).check()
+
+
 def test_a_checkpoint_that_knows_nothing_of_the_environments_is_refused(tmp_path):
     config = dataclasses.replace(settings(MODES[0]), deterministic=False)
     train(Pointer, dataclasses.replace(config, steps=60), tmp_path)

@@ -1,14 +1,18 @@
 """Collecting while learning: the same experience, one update late and never more."""
 
 import functools
+import threading
 import time
 from contextlib import ExitStack
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 
-from tests.trainer.toys import Counter, Pointer
+from tests.trainer.every_step import Story, check, train_watched
+from tests.trainer.toys import Counter, Faulty, Pointer, small
+from trainer import WorkerError, load_checkpoint
 from trainer.collect import Collector, CollectStats
 from trainer.config import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 from trainer.experience import Overlapping
@@ -72,7 +76,7 @@ def test_nothing_is_collected_that_nobody_will_learn_from(steps_left, begins):
     class Instant:
         device, asked = CPU, 0
 
-        def collect(self, policy, rollout, version):
+        def collect(self, policy, rollout, version, oldest):
             self.asked += 1
             return CollectStats(rows=np.arange(32), steps=32)
 
@@ -103,7 +107,7 @@ def _reproduces(policy, versions, rollout, rows):
 
 @pytest.mark.parametrize("collect, lstm_layers", [
     (dict(mode="hts", overlap=True), 1), (dict(mode="ver", overlap=True), 0), (dict(mode="nover"), 0),
-    (dict(mode="ddppo"), 1)], ids=str)
+    (dict(mode="ddppo"), 1), (dict(mode="appo"), 1)], ids=str)
 def test_every_mode_learns(collect, lstm_layers):
     config = TrainConfig(steps=8192, log_every_s=1e-6, torch_threads=1,
                          ppo=PPOConfig(learning_rate=3e-3, discount=0.5, schedule="cosine", epochs=3, mini_batches=4),
@@ -114,7 +118,58 @@ def test_every_mode_learns(collect, lstm_layers):
     assert result.history[-1]["episode/return"] > result.history[0]["episode/return"] + 1
 
 
-@pytest.mark.parametrize("mode, overlap", [("hts", False), ("ddppo", True), ("nover", True)])
+class OneSlow(Story):
+    """The third environment of a worker takes fifty times as long for a step as the others."""
+
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        OneSlow.made += 1
+        self.is_slow = OneSlow.made == 3
+
+    def reset(self, **words):
+        answer = super().reset(**words)
+        self.pace = 0.05 if self.is_slow else 0.001
+        return answer
+
+
+@pytest.mark.parametrize("max_lag", [2, 3])
+def test_no_step_is_older_than_the_bound_and_none_is_thrown_away(max_lag):
+    """However slow an environment is beside the others: a rollout takes less time than one of its steps."""
+    counts = check(train_watched(400, OneSlow, mode="appo", max_lag=max_lag, rollout_steps=3))
+    assert counts["steps"] >= 400 and counts["oldest"] == max_lag
+
+
+def test_the_metrics_tell_how_old_experience_is():
+    rows = {}
+    for mode in ("ver", "appo"):
+        config = small(32 * 12, mode=mode, log_every_s=1e-9)
+        rows[mode] = [(row["lag/mean"], row["lag/max"]) for row in train(Pointer, config).history]
+    assert rows["ver"][0] == (0, 0) and all(mean <= 2 / 32 and most <= 1 for mean, most in rows["ver"])
+    assert all(0 <= mean <= most <= 2 for mean, most in rows["appo"]) and max(rows["appo"])[0] > 0
+
+
+def test_rollouts_that_are_done_are_learned_from_before_a_failure_is_told(tmp_path):
+    """The learner is held until the collector has failed in the third rollout."""
+    failed = threading.Event()
+
+    class Collector_(Collector):
+        def cancel(self):
+            failed.set()
+            super().cancel()
+
+    class Waits:
+        def after_collect(self, state):
+            assert failed.wait(60.0)
+
+    with patch("trainer.loop.Collector", Collector_), pytest.raises(WorkerError, match="the drawer fell out"):
+        train(functools.partial(Faulty, "raises", at=40), small(10**6, mode="appo", max_lag=3), tmp_path,
+              callbacks=(Waits(),))
+    assert load_checkpoint(tmp_path)["counters"]["updates"] == 2
+
+
+@pytest.mark.parametrize("mode, overlap", [("hts", False), ("ddppo", True), ("nover", True), ("appo", True)])
 def test_overlap_belongs_to_ver_and_hts(mode, overlap):
     with pytest.raises(ValueError, match="collect.overlap="):
         TrainConfig(collect=CollectConfig(mode=mode, overlap=overlap)).check()

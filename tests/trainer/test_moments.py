@@ -106,7 +106,8 @@ def run(tmp_path, steps=512, **collect):
 
 
 @pytest.mark.parametrize("mode",
-                         [{}, {"overlap": True}, {"inference_workers": 2}, {"mode": "nover"}, {"mode": "ddppo"}])
+                         [{}, {"overlap": True}, {"inference_workers": 2}, {"mode": "nover"}, {"mode": "ddppo"},
+                          {"mode": "appo"}])
 def test_every_step_that_was_learned_from_is_in_the_moments_once(tmp_path, monkeypatch, mode):
     """In every mode: the moments are those of the observations of all batches, each step in exactly one."""
     seen: dict[tuple[int, int], np.ndarray] = {}

@@ -47,21 +47,21 @@ def test_the_rows_of_two_environments():
     assert picture(rollout, 6) == "o1 c1 c0 c0 c1 o0"
 
 
-@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("batches", [1, 2, 4])
 @pytest.mark.parametrize("fill", [True, False])
 def test_a_rollout_ended_early_is_filled_with_the_newest_of_the_one_before(batches, fill):
     """Over many rollouts of random length: no row is in a batch twice, none of it was overwritten or is open, fresh
     steps come first, then steps of the rollout before alone, as many as there are room and steps; so no step is in more
-    than two batches. With room for two the batch before is untouched."""
+    than two batches. With room for several all but the oldest are untouched."""
     rng = np.random.default_rng(0)
     n, steps = 3, 12
     rollout = Rollout(n, steps, {"obs": (1,)}, 1, False, 1, CPU, batches)
     where: dict[tuple[int, int], int] = {}
     uses: dict[tuple[int, int], int] = {}
     last = 0
-    before = np.empty(0, np.int64)
+    before: list[np.ndarray] = []
     for version in range(40):
-        kept = rollout.obs["obs"][before].clone()
+        kept = [rollout.obs["obs"][rows].clone() for rows in before]
         rollout.begin()
         count = steps if version == 0 else int(rng.integers(0, steps + 1))
         for env in np.flatnonzero(rollout.open_row == NO_ROW):
@@ -82,9 +82,8 @@ def test_a_rollout_ended_early_is_filled_with_the_newest_of_the_one_before(batch
         for r in batch:
             uses[key] = uses.get(key := (int(rollout.env[r]), int(rollout.step[r])), 0) + 1
         last = count
-        if batches == 2:
-            assert torch.equal(kept, rollout.obs["obs"][before])
-        before = batch
+        assert all(torch.equal(then, rollout.obs["obs"][rows]) for then, rows in zip(kept, before))
+        before = [*before, batch][-(batches - 1) :] if batches > 1 else []
     assert max(uses.values()) == (2 if fill else 1)
 
 

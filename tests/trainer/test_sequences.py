@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.sequences import Sequences, find_sequences, gae, importance_weights, mini_batches
+from trainer.sequences import Sequences, find_sequences, gae, importance_weights, mini_batches, vtrace
 
 
 @st.composite
@@ -34,6 +34,44 @@ def test_sequences_hold_consecutive_steps_of_one_episode(rollout):
         assert len(set(env[rows])) == 1
         assert (np.diff(step[rows]) == 1).all()
         assert not starts_episode[rows][1:].any()
+
+
+@given(rollouts(), st.integers(0, 1000), st.sampled_from([0.0, 0.6, 1.0]), st.sampled_from([(1.0, 1.0), (2.5, 0.7)]))
+@settings(max_examples=60, deadline=None)
+def test_vtrace_is_the_sum_of_its_paper(rollout, seed, gae_lambda, bars):
+    """Espeholt et al. 2018, equation 1, term by term; the value that follows a sequence is 0 after an end, else that of
+    a state which a time limit or the rollout cut off. With lambda = 1 the advantages are the paper's."""
+    order, starts = find_sequences(*rollout)
+    rng, size, discount, (rho_bar, c_bar) = np.random.default_rng(seed), len(order), 0.9, bars
+    reward, value, follows = rng.normal(size=(3, size)).astype(np.float32)
+    follows *= rng.random(size) < 0.7  # others end
+    ratio = np.exp(rng.normal(size=size)).astype(np.float32)
+    advantage, error = vtrace(reward, value, follows, ratio, starts, discount, gae_lambda, rho_bar, c_bar)
+    for a, b in zip(starts, [*starts[1:], size]):
+        after = [*value[a + 1 : b], follows[b - 1]]
+        target = []
+        for s in range(a, b):
+            total = float(value[s])
+            for t in range(s, b):
+                factors = np.prod([gae_lambda * min(c_bar, ratio[i]) for i in range(s, t)])
+                delta = min(rho_bar, ratio[t]) * (reward[t] + discount * after[t - a] - value[t])
+                total += discount ** (t - s) * factors * delta
+            target.append(total)
+        assert np.allclose(value[a:b] + error[a:b], target, rtol=1e-4, atol=1e-4)
+        v = np.append(target[1:], after[-1])
+        later = reward[a:b] + discount * (gae_lambda * v + (1 - gae_lambda) * np.array(after))
+        assert np.allclose(advantage[a:b], later - value[a:b], rtol=1e-4, atol=1e-4)
+
+
+@given(rollouts(), st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_vtrace_of_a_policy_that_has_not_changed_is_gae(rollout, seed):
+    order, starts = find_sequences(*rollout)
+    reward, value, follows = np.random.default_rng(seed).normal(size=(3, len(order))).astype(np.float32)
+    follows[:-1] = np.where(np.isin(np.arange(1, len(order)), starts), follows[:-1], value[1:])
+    plain = gae(reward, value, follows, starts, 0.9, 0.8)
+    for corrected in vtrace(reward, value, follows, np.ones(len(order)), starts, 0.9, 0.8, 1.0, 1.0):
+        assert (corrected == plain).all()
 
 
 @given(rollouts(), st.integers(1, 4), st.integers(0, 1000))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainer.callbacks import Callbacks
+from trainer.callbacks import Callbacks, of_learning
 from trainer.config import TrainConfig
 from trainer.learner import Learner
 from trainer.ranks.report import RankReport
@@ -60,7 +60,7 @@ class TrainingLog:
             metrics[k if "/" in k else f"episode/{k}"] = float(np.mean([e[k] for e in self.episodes if k in e]))
         metrics |= {f"time/{k[:-2]}_share": v / seconds for k, v in self._spent.items()}
         metrics["collect/mean_batch"] = steps / max(self._batches, 1)
-        metrics |= {f"learn/{k}": v for k, v in learned.items()} | self.evaluated
+        metrics |= of_learning(learned) | self.evaluated
         self._spent, self._batches = {}, 0
         self._logged_at, self._logged_steps = now, self.learner.steps
         self._write({"step": float(self.learner.steps), **metrics})

@@ -105,7 +105,10 @@ class Environments:
         shares = np.array_split(np.arange(self.config.num_envs), count)
         for i, share in enumerate(shares):
             mine = replay[share[0] : share[-1] + 1]
-            setup = Setup(blob, int(share[0]), len(share), seed, list(sys.path), seed_episodes, mine, specs, offset)
+            # appo's two halves: while one is answered, the worker steps the other (double-buffered sampling)
+            announced = -(-len(share) // 2) if self.config.mode == "appo" else len(share)
+            setup = Setup(blob, int(share[0]), len(share), seed, list(sys.path), seed_episodes, mine, specs, offset,
+                          announced)
             worker = WorkerProcess(i, setup)
             self.workers.append(worker)
             self._selector.register(worker.channel, selectors.EVENT_READ, worker)

@@ -60,6 +60,7 @@ class Setup:
     replay: tuple = ()  # per environment: number of its episode, actions (L, ...) that it has taken in it
     specs: tuple[bytes, ...] = ()  # of environments that the learner's process has registered
     offset: int = 0  # number of this rank's first environment among those of all ranks: no two have the same seed
+    announced: int = 1 << 16  # so many environments that are done are announced at once, at most
 
 
 def start_child(module: str, theirs: socket.socket) -> subprocess.Popen:
@@ -275,7 +276,7 @@ class Worker:
                 self._step(e)
                 done.append(e)
                 now = time.perf_counter()
-                if now - last > NOTIFY_EVERY_S:
+                if now - last > NOTIFY_EVERY_S or len(done) == self.setup.announced:
                     self._announce(done)
                     done, last = [], now
             if done:

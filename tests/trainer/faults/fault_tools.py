@@ -19,7 +19,7 @@ from tests.waiting import until
 from trainer import CollectConfig, PolicyConfig, TrainConfig
 from trainer.checkpoint import list_checkpoints
 
-MODES = ("ver", "nover", "ddppo", "hts", "ver+overlap", "ver+two", "deterministic")  # two: inference workers
+MODES = ("ver", "nover", "ddppo", "hts", "appo", "ver+overlap", "ver+two", "deterministic")  # two: inference workers
 
 
 def config(mode: str = "ver", steps: int = 10**8, **collect) -> TrainConfig:

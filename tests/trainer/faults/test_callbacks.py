@@ -14,7 +14,7 @@ from trainer.callbacks import MOMENTS, Callback
 from trainer.logs.logger import read_jsonl
 
 MODES = [dict(mode="ver"), dict(mode="nover"), dict(mode="ddppo"), dict(mode="hts", overlap=True),
-         dict(mode="ver", overlap=True)]
+         dict(mode="ver", overlap=True), dict(mode="appo")]
 
 
 def config(steps: int = 10**9, collect: dict = MODES[0], **settings) -> TrainConfig:

@@ -83,6 +83,7 @@ def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, ca
     ("nover", "raises", "the drawer fell out"), ("ddppo", "NaN", "not finite"), ("hts", "shape", "has shape"),
     ("ver+overlap", "NaN reward", "reward is nan"), ("hts", "hangs", "hangs: environment"),
     ("ddppo", "hangs", "hangs: environment"), ("deterministic", "hangs", "hangs: environment"),
+    ("appo", "raises", "the drawer fell out"),
     ("ver+two", "raises", "the drawer fell out"), ("ver+two", "hangs", "hangs: environment"),
 ])
 def test_a_bad_environment_in_every_mode(tmp_path, mode, fault, words):
@@ -103,7 +104,7 @@ def test_lost_steps_are_told(tmp_path, caplog):
     assert "6 steps collected since update 1 (step 32 of the run) were not learned from and are lost." in caplog.text
 
 
-@pytest.mark.parametrize("mode", ["ver", "ver+overlap", "ver+two"])
+@pytest.mark.parametrize("mode", ["ver", "ver+overlap", "ver+two", "appo"])
 def test_steps_that_a_stop_costs_are_told(tmp_path, mode, caplog):
     """What was collected while the last update was learned; and at most one step of each environment is under way."""
     def make():
@@ -114,7 +115,7 @@ def test_steps_that_a_stop_costs_are_told(tmp_path, mode, caplog):
     result = train(make, config(mode), tmp_path)
     lost = sum(map(int, re.findall(r"(\d+) steps collected since update \d+", caplog.text)))
     assert result.reason == "SIGTERM" and 0 <= steps_counted(counts) - result.steps - lost <= 8
-    assert mode == "ver+overlap" or not lost
+    assert mode in ("ver+overlap", "appo") or not lost
 
 
 def test_a_deterministic_run_tells_from_where_it_goes_on(tmp_path, caplog):
@@ -143,7 +144,7 @@ def test_the_others_go_on_while_a_worker_is_stopped(tmp_path):
     assert held and done.is_set() and load_checkpoint(tmp_path)["counters"]["steps"] == 128 * 30
 
 
-@pytest.mark.parametrize("mode", ["nover", "ddppo", "hts", "ver+overlap", "deterministic"])
+@pytest.mark.parametrize("mode", ["nover", "ddppo", "hts", "appo", "ver+overlap", "deterministic"])
 def test_a_worker_that_is_stopped_for_a_while_costs_time_only(tmp_path, mode):
     def pause():
         pid = workers()[0]
@@ -157,7 +158,7 @@ def test_a_worker_that_is_stopped_for_a_while_costs_time_only(tmp_path, mode):
     assert result.reason == "complete" and result.steps == 128 * 8
 
 
-@pytest.mark.parametrize("mode", ["ver", "hts"])
+@pytest.mark.parametrize("mode", ["ver", "hts", "appo"])
 def test_a_worker_that_stays_stopped_is_named(tmp_path, mode):
     """Even though the others alone could go on for ever."""
     thread = when_saved(tmp_path, lambda: os.kill(workers()[1], signal.SIGSTOP))

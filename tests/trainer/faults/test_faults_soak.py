@@ -174,7 +174,7 @@ def _trend(mib: list[float]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["ver", "ver+overlap"])
+@pytest.mark.parametrize("mode", ["ver", "ver+overlap", "appo"])
 def test_one_run(tmp_path, caplog, mode):
     """One training for half the time, while workers and learner are stopped and slowed all the time and observations
     stall."""
@@ -218,7 +218,7 @@ def test_ranks(tmp_path):
     killed."""
     rng, ends, ended_in, rounds = random.Random(seed()), time.monotonic() + soak_seconds(), [], 0
     while time.monotonic() < ends:
-        mode = rng.choice(["ver", "ver+overlap", "ddppo", "nover", "hts"])
+        mode = rng.choice(["ver", "ver+overlap", "ddppo", "nover", "hts", "appo"])
         known, processes = step(tmp_path), start(2, "soaked", tmp_path, mode)
         try:
             until(lambda: step(tmp_path) > known, "a new checkpoint", 120.0, processes[0])

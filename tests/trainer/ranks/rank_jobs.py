@@ -168,6 +168,9 @@ def fixed(out: Path) -> None:
     assert not any("gloo" in name for name in names), names
 
 
+EVERY_STEP = {"ver": {}, "overlap": {"overlap": True}, "ddppo": {"mode": "ddppo"}, "appo": {"mode": "appo"}}
+
+
 def every_step(out: Path) -> None:
     """Each rank compares its own steps, of which one has few: its environments are slow."""
     from tests.trainer import every_step as brute
@@ -178,7 +181,7 @@ def every_step(out: Path) -> None:
     if here.rank == 1:
         Story.__init__.__defaults__ = (0.06,)
     told = {}
-    for mode, collect in {"ver": {}, "overlap": {"overlap": True}, "ddppo": {"mode": "ddppo"}}.items():
+    for mode, collect in EVERY_STEP.items():
         watch = brute.train_watched(900, **collect)
         ages = [int(np.ptp(batch["rows"]["version"])) for batch in watch.batches]
         told[mode] = brute.check(watch) | {"oldest": max(ages)}

@@ -52,7 +52,7 @@ def run(size: int, job: str, out: Path, *words: str) -> None:
     assert all(code == 0 for code, _ in ended), [text[-1500:] for _, text in ended]
 
 
-@pytest.mark.parametrize("size, modes", [(2, ["ver", "ver+overlap", "ddppo", "nover", "hts"]), (4, ["ver"])])
+@pytest.mark.parametrize("size, modes", [(2, ["ver", "ver+overlap", "ddppo", "nover", "hts", "appo"]), (4, ["ver"])])
 def test_parameters_are_identical_after_every_update(tmp_path, size, modes):
     run(size, "identical", tmp_path, *modes)
     for mode in modes:
@@ -65,7 +65,7 @@ def test_parameters_are_identical_after_every_update(tmp_path, size, modes):
         assert seen[0]["logged"] and not any(rank["logged"] for rank in seen[1:]), "one rank writes"
         assert len(list_checkpoints(tmp_path / mode / "checkpoints")) == 1
         assert load_checkpoint(tmp_path / mode)["step"] == total
-        if mode in ("nover", "hts"):
+        if mode in ("nover", "hts", "appo"):
             assert {u["steps"] for rank in seen for u in rank["updates"]} == {64}
 
 
@@ -87,7 +87,7 @@ def test_an_auxiliary_loss_is_learned_by_all_ranks_alike(tmp_path):
 
 def test_a_callback_stops_all_ranks(tmp_path):
     """Asked by the first after its third update, all stop after the fourth, with the same network."""
-    modes = ("ver", "ver+overlap", "nover", "ddppo", "hts")
+    modes = ("ver", "ver+overlap", "nover", "ddppo", "hts", "appo")
     run(2, "stopped", tmp_path, *modes)
     for mode in modes:
         first, second = (json.loads((tmp_path / f"{mode}_{r}.json").read_text()) for r in (0, 1))
@@ -129,7 +129,7 @@ def test_a_rank_that_dies_ends_all_with_one_message(tmp_path, size, victim):
     assert not list(tmp_path.rglob("*.partial"))
 
 
-@pytest.mark.parametrize("mode", ["ver", "nover", "hts"])
+@pytest.mark.parametrize("mode", ["ver", "nover", "hts", "appo"])
 def test_ranks_that_have_no_time_left_for_their_rollout_save_what_they_learned(tmp_path, mode):
     processes = start(2, "signalled", tmp_path, mode)
     until((tmp_path / "step").exists, "the first update", process=processes[0])

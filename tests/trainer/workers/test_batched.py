@@ -52,11 +52,11 @@ MAKES = {"same step": partial(stories, AutoresetMode.SAME_STEP), "next step": pa
 
 
 @pytest.mark.parametrize("kind", MAKES)
-@pytest.mark.parametrize("overlap", [False, True])
-def test_every_trained_step_is_what_its_environment_tells(kind, overlap):
+@pytest.mark.parametrize("collect", [{}, {"overlap": True}, {"mode": "appo"}], ids=str)
+def test_every_trained_step_is_what_its_environment_tells(kind, collect):
     """The brute-force check: also recurrent states, and the value of what a time limit cut off, in every mode of
     resetting."""
-    counts = check(train_watched(480, MAKES[kind], num_workers=0, overlap=overlap))
+    counts = check(train_watched(480, MAKES[kind], num_workers=0, **collect))
     assert counts["steps"] >= 480 and min(counts["by limit"], counts["ended"], counts["cut"]) > 5
 
 
