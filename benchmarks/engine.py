@@ -1,4 +1,4 @@
-"""`python -m benchmarks.engine`: DD-PPO, NoVER, VER, HTS, VER with overlap and Sample Factory 2, side by side.
+"""`python -m benchmarks.engine`: DD-PPO, NoVER, VER, HTS, VER with overlap, APPO and Sample Factory 2, side by side.
 
 Every system trains on the same environments with the same network, numbers of environments and processes, in runs of
 its own process, one at a time: in each repeat all systems once, in random order, and once the environments alone. What
@@ -48,8 +48,7 @@ def check(settings: dict[str, Any]) -> None:
     if settings["env"] == "synthetic" and network == "blind":
         raise UserError("network=blind is for homes only; with env=synthetic use linear or light.")
     if not systems_of(settings):
-        raise UserError("no system is left to measure: set at least one of ddppo, nover, ver, hts, ver_overlap to "
-                        "true.")
+        raise UserError(f"no system is left to measure: set at least one of {', '.join(MODES)} to true.")
     workers, envs = settings["num_workers"], settings["num_envs"]
     if workers and workers > envs:
         raise UserError(f"num_workers={workers} exceeds num_envs={envs}.")

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.step_trace import Trace, cut
 
-OVERLAPPING = ("hts", "ver_overlap", "sample_factory")
+OVERLAPPING = ("hts", "ver_overlap", "appo", "sample_factory")
 
 
 @dataclass(frozen=True)

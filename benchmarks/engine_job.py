@@ -33,6 +33,7 @@ MODES: dict[str, dict[str, Any]] = {
     "ver": {"mode": "ver"},
     "hts": {"mode": "hts", "overlap": True},
     "ver_overlap": {"mode": "ver", "overlap": True},
+    "appo": {"mode": "appo"},
 }
 # name -> (image encoder, embedding, body size, body layers, LSTM units; 0 = none)
 NETWORKS = {"linear": ("pooled", 16, 0, 0, 0), "light": ("light", 128, 256, 2, 128), "blind": (None, 0, 256, 2, 0)}
@@ -125,7 +126,7 @@ class Watch:
         self.processes = max(self.processes, count_processes())
         over = self.clock.tick(steps=state.step, seconds=seconds, wall_s=metrics["wall_s"],
                                batch=metrics["collect/mean_batch"], stale=metrics.get("learn/stale_fraction", 0.0),
-                               **parts)
+                               lag=metrics["lag/mean"], **parts)
         return "measured" if over else None
 
 

@@ -9,7 +9,7 @@ from benchmarks.engine_bounds import OVERLAPPING
 from benchmarks.settings import ENGINE_FIGURES
 
 NAMES = {"ddppo": "DD-PPO", "nover": "NoVER", "ver": "VER", "hts": "HTS", "ver_overlap": "VER, overlapped",
-         "sample_factory": "Sample Factory 2"}
+         "appo": "APPO", "sample_factory": "Sample Factory 2"}
 
 
 def table(result: dict[str, Any]) -> list[str]:
@@ -22,7 +22,7 @@ def table(result: dict[str, Any]) -> list[str]:
         f"T = {s['rollout_steps']}, network "
         f"{result['network']}, {result['machine']['cores']} cores; {s['repeats']} repeats of {s['seconds']:g} s", "",
         f"{'':<17}{'steps/s':>8}{'':>18}{'fastest':>9}{'x DD-PPO':>10}{'':>15}{'collection':>12}{'no-wait':>9}"
-        f"{'own':>7}{'latency':>9}{'system':>8}{'batch':>7}{'reward':>8}",
+        f"{'own':>7}{'latency':>9}{'system':>8}{'batch':>7}{'lag':>6}{'reward':>8}",
     ]
     for name, row in result["systems"].items():
         ratio = row.get("times_ddppo")
@@ -32,6 +32,7 @@ def table(result: dict[str, Any]) -> list[str]:
             f"{_number(row['collection_steps_per_s'], 0):>12}{_percent(row['of_no_wait']):>9}"
             f"{_percent(row['of_trace']):>7}"
             f"{_percent(row['of_latency']):>9}{_percent(row['of_system']):>8}{_number(row['batch'], 1):>7}"
+            f"{_number(row['lag'], 2):>6}"
             f"{_number(row['reward'], 3):>8}")
     lines += ["", *_ratios(result), *_load(result), "", *ENGINE_FIGURES, *_lost(result)]
     return lines
@@ -43,7 +44,7 @@ def _ratios(result: dict[str, Any]) -> list[str]:
     if "ver" in systems and "times_nover" in systems["ver"]:
         ratio = systems["ver"]["times_nover"]
         lines.append(f"VER over NoVER: {_number(ratio, 2)} {_range(ratio, 2)}")
-    ours = [name for name in ("ver", "ver_overlap") if name in systems]
+    ours = [name for name in ("ver", "ver_overlap", "appo") if name in systems]
     if "sample_factory" in systems and ours:
         best = max(ours, key=lambda name: systems[name]["steps_per_s"]["mean"])
         ratio = systems[best]["times_sample_factory"]

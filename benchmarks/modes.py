@@ -2,8 +2,7 @@
 seeds.
 
 The modes share network, optimiser, number of environments and steps per update; they differ in whose steps make up a
-rollout and, where collection overlaps learning, in that the policy that acts is one update older than the one that
-learns.
+rollout and, where collection overlaps learning, in that the policy that acts is older than the one that learns.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Batched:
 
 @dataclass(frozen=True)
 class Engine:
-    """DD-PPO, NoVER, VER, HTS and Sample Factory 2 side by side: steps/s and shares of the bounds."""
+    """DD-PPO, NoVER, VER, HTS, APPO and Sample Factory 2 side by side: steps/s and shares of the bounds."""
 
     env: str = setting(
         "synthetic",
@@ -78,6 +78,7 @@ class Engine:
     ver: bool = setting(True, "variable experience: T x N steps from whichever environments give them")
     hts: bool = setting(True, "NoVER with collection overlapped with learning by one rollout")
     ver_overlap: bool = setting(True, "VER with the same overlap")
+    appo: bool = setting(True, "VER without an end of collection: it acts with the newest weights while it learns")
     sample_factory: str | None = setting(
         None, "Sample Factory 2: the Python interpreter of an environment that has it (docs/benchmarks.md)", path=True)
 
@@ -93,6 +94,7 @@ latency      collection as a share of the latency bound: every step also waits f
 system       steps/s as a share of the system bound: S / (S / no-wait + L) where collection and learning alternate, and
              min(no-wait, S / L) where they overlap; S = T x N steps per rollout, L seconds of learning
 batch        environments answered per inference
+lag          updates by which the policy that acted is older than the one that learns, mean
 reward       mean per step: a system that skips work, or learns worse from the same steps, shows here
 (a .. b)     95 % bootstrap interval over the repeats""".splitlines()
 """What the columns of `bench engine` are."""
@@ -120,7 +122,8 @@ class Modes:
 
     env: str = setting("pendulum", "pendulum, a skill (pick ...) or a task of navigation (pointnav ...)")
     modes: tuple[str, ...] = setting(
-        ("ddppo", "nover", "hts", "ver", "ver+overlap"), "of trainer=; ver+overlap: trainer=ver trainer.overlap=true")
+        ("ddppo", "nover", "hts", "ver", "ver+overlap", "appo"),
+        "of trainer=; ver+overlap: trainer=ver trainer.overlap=true")
     steps: int = setting(100_000, "environment steps per run", above=0, at_most=10**12)
     seeds: int = setting(3, "runs per mode", above=0, at_most=1000)
     policy: str = setting("blind", "network for a skill or navigation", choices=("blind", "light", "resnet18"))

@@ -67,7 +67,7 @@ def test_refused_settings_write_nothing(tmp_path, capsys):
     wrong = {"sample_factory=/nowhere/python": "not a file", "network=blind": "homes only",
              "num_workers=17": "num_workers=17", "inference_workers=17": "inference_workers=17",
              "env=pick network=linear": "synthetic only", "ddppo=false nover=false ver=false hts=false "
-             "ver_overlap=false": "no system"}
+             "ver_overlap=false appo=false": "no system"}
     for words, complaint in wrong.items():
         assert run_benchmark("engine", [f"output={tmp_path / 'out'}", *words.split()]) == 2
         assert complaint in capsys.readouterr().err
@@ -89,12 +89,12 @@ TINY = ["num_envs=2", "rollout_steps=16", "time_scale=0.02", "seconds=0.2", "ima
 
 
 def test_the_command_end_to_end(tmp_path, capsys):
-    """DD-PPO and VER with overlap, one repeat."""
+    """DD-PPO, VER with overlap and APPO, one repeat."""
     words = [f"output={tmp_path}", "name=b", "repeats=1", "nover=false", "ver=false", "hts=false", *TINY]
     assert run_benchmark("engine", words) == 0
     out = capsys.readouterr().out
     result = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())
-    assert list(result["systems"]) == ["ddppo", "ver_overlap"] and "x DD-PPO" in out
+    assert list(result["systems"]) == ["ddppo", "ver_overlap", "appo"] and "x DD-PPO" in out
     for row in result["systems"].values():
         assert row["steps_per_s"]["mean"] > 0 and row["updates"]["mean"] >= 2
         # under way at either end; overlap: a batch
@@ -111,8 +111,8 @@ def test_the_command_end_to_end(tmp_path, capsys):
 @pytest.mark.parametrize("env, network, image_size", [("pick", "blind", 0), ("objectnav", "light", 32)])
 def test_homes(tmp_path, env, network, image_size):
     words = [f"output={tmp_path}", "name=b", "repeats=1", "ddppo=false", "nover=false", "hts=false",
-             "ver_overlap=false", f"env={env}", f"network={network}", f"image_size={image_size}", "num_envs=2",
-             "rollout_steps=16", "seconds=0.2"]
+             "ver_overlap=false", "appo=false", f"env={env}", f"network={network}", f"image_size={image_size}",
+             "num_envs=2", "rollout_steps=16", "seconds=0.2"]
     assert run_benchmark("engine", words) == 0
     result = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())
     assert result["systems"]["ver"]["steps_per_s"]["mean"] > 0
@@ -122,7 +122,7 @@ def test_homes(tmp_path, env, network, image_size):
                     reason="SAMPLE_FACTORY_PYTHON names no interpreter with Sample Factory")
 def test_sample_factory_beside_ver(tmp_path):
     words = [f"output={tmp_path}", "name=b", "repeats=1",
-             "nover=false", "hts=false", "ddppo=false", "ver_overlap=false"]
+             "nover=false", "hts=false", "ddppo=false", "ver_overlap=false", "appo=false"]
     assert run_benchmark("engine", [*words, f"sample_factory={os.environ['SAMPLE_FACTORY_PYTHON']}", *TINY]) == 0
     rows = json.loads((tmp_path / "bench" / "engine" / "b" / "bench.json").read_text())["systems"]
     assert rows["sample_factory"]["steps_per_s"]["mean"] > 0
