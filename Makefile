@@ -35,7 +35,7 @@ check: $(TEST_STAMP)
 	  tests=$$?; wait $$types && exit $$tests
 
 test: $(TEST_STAMP)
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 test-cluster: $(TEST_STAMP)
 	$(BIN)/python -m pytest -q -rs -m 'cluster and not slow' tests/cluster

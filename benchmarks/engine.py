@@ -154,7 +154,7 @@ def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict
     busy, start = cpu_seconds(), time.monotonic()
     limit_s = START_UP_S + 20 * job["seconds"]
     if job["system"] == PEER:
-        script = str(ROOT / "eval" / "bench" / "engine_sample_factory.py")
+        script = str(Path(__file__).with_name("engine_sample_factory.py"))
         run_process([script, str(folder / "job.json")], folder / "log.txt", limit_s, settings[PEER])
     else:
         run_process(["-m", "benchmarks.engine_job", str(folder / "job.json")], folder / "log.txt", limit_s)
