@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rearrange.home.errors import UserError
-from rearrange.home.settings.own_networks import imported, told
+from rearrange.home.settings.installed_parts import imported, told
 
 if TYPE_CHECKING:
     import gymnasium

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from rearrange.command_line.runs.finished_runs import measured, newest_finished, success
+from rearrange.command_line.runs.names import folder_name
 from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import NAVIGATION
 from rearrange.home.text_table import columns
-from skills import SKILLS, pretrained
+from skills import is_skill, pretrained
 
 WORDS = ("pretrained", "newest")
 ASKED = "asked for"  # why, where a word or path was typed
@@ -115,13 +116,14 @@ def _given(word: str, what: str, output: Path, key: str) -> Choice:
 
 def _nothing(asked: str, what: str, output: Path, key: str, passed: Iterable[str]) -> str:
     """The sentence for a policy that does not exist."""
-    where = f", and {output / 'train' / what} has no finished training run of it" if asked == "newest" else ""
+    folder = output / "train" / folder_name(what)
+    where = f", and {folder} has no finished training run of it" if asked == "newest" else ""
     there = "".join(f"; there is {run}" for run in passed)
     return f"no policy of {what} comes with the package{where}{there}. {_instead(what, key)}"
 
 
 def _instead(what: str, key: str) -> str:
-    group = "skill" if what in SKILLS else "nav" if what in NAVIGATION else "hab"
+    group = "skill" if is_skill(what) else "nav" if what in NAVIGATION else "hab"
     train = f"Train one with 'rearrange train {group}={what}'"
     other = f"take the scripted expert with {key}=expert" if key.startswith("skills.") else f"give {key}="
     return f"{train}, or {other}."

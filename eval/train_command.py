@@ -18,6 +18,7 @@ from eval.task_from_settings import Task, held_out, training_task
 from rearrange.home.errors import UserError
 from rearrange.home.settings import own_networks
 from rearrange.home.settings.engine_messages import in_keys
+from rearrange.home.settings.installed_parts import NETWORKS, told
 from trainer.config import OF_THE_WEIGHTS
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
             run.say(line)
     where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
     name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
-    again = f"rearrange train {task.word}{name}{where}{own_networks.as_typed('policy', network)} resume=true"
+    again = f"rearrange train {task.word}{name}{where}{NETWORKS.as_typed('policy', network)} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
             result = _one_after_another(phases, task.make, make_policy=make_policy, transfer=bool(other))
@@ -122,7 +123,7 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     run.say(f"done: {result.steps:,} steps, {result.checkpoint}")
     who = "agent=monolithic " if task.scenario else ""
     run.say(f"next: rearrange eval {task.word} "
-            f"{who}checkpoint={shlex.quote(str(run.path))}{own_networks.as_typed('network', network)} video=3")
+            f"{who}checkpoint={shlex.quote(str(run.path))}{NETWORKS.as_typed('network', network)} video=3")
     return final
 
 
@@ -276,7 +277,7 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     except Exception as error:
         if make_policy is Policy and not isinstance(error, (RuntimeError, ValueError)):
             raise
-        why = str(error).splitlines()[0] if make_policy is Policy else f"{own_networks.told(error)}."
+        why = str(error).splitlines()[0] if make_policy is Policy else f"{told(error)}."
         raise UserError("this policy cannot be built for these observations: "
                         f"{why.replace('make_policy', 'policy=')}") from error
     if checkpoint is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
 from rearrange.home.settings.environment import NAVIGATION, WHERE
+from rearrange.home.settings.installed_parts import is_importable
 from rearrange.home.settings.own_networks import of_checkpoint
 
 __all__ = ["load_pretrained"]
@@ -39,10 +40,12 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
     from rearrange.env.registration import environment_id
     from skills import SKILLS
 
-    for what, names in (("skill", SKILLS), ("nav", NAVIGATION), ("scenario", presets.names("hab"))):
+    for what, names in (("skill", (*SKILLS, "skill")), ("nav", NAVIGATION),
+                        ("scenario", (*presets.names("hab"), "scenario"))):
         for name in names:
             if environment_id(name) == made["id"]:
                 env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
+                name = env.pop(name, name)  # of the ids for all others
                 return {what: name, "env": env, "image_size": env.get("depth_size", HomeSettings.depth_size)}
     return {"environment": made["id"]}
 
@@ -85,7 +88,8 @@ def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[in
 
 
 def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = False, seed: int = 0,
-                    make_policy: MakePolicy | None = None, **settings: Any) -> tuple[gymnasium.Env, Player]:
+                    make_policy: MakePolicy | None = None, skill: str | None = None,
+                    **settings: Any) -> tuple[gymnasium.Env, Player]:
     """A trained policy, and the environment of its skill or navigation task with the settings of its training.
 
     Call `policy.reset()` wherever the environment is reset.
@@ -95,6 +99,7 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
         deterministic: the mean action instead of a drawn one.
         seed: of what is drawn.
         make_policy: that of the training, where its network was one of your own.
+        skill: `package.module:Name`, where it was trained in a skill of your own that is not installed by a name.
         settings: of the environment, such as split="test" or render_mode="rgb_array". Homes are those of split="val"
             unless told otherwise.
 
@@ -105,7 +110,7 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
 
     from eval.task_from_settings import trained_settings
     from rearrange.env.registration import environment_id, register_envs
-    from skills import SKILLS, pretrained
+    from skills import SKILLS, names, pretrained
     from trainer.checkpoint import CheckpointError, best, load_checkpoint
     from trainer.player import Player
 
@@ -119,12 +124,18 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
             f"{error} Skills and navigation "
             f"tasks: {', '.join((*SKILLS, *NAVIGATION))}.{f' Did you mean {near[0]!r}?' if near else ''}") from error
     task = meta.get("skill") or meta.get("nav")
-    if task not in (*SKILLS, *NAVIGATION):
+    if skill is not None and skill != task or is_importable(str(task)) and skill is None:
+        raise UserError(f"{path} is a checkpoint of {of_what(meta)}" + (
+            f", not of skill {skill}." if skill is not None else
+            f", which is imported only where you type it: add skill={task!r}."))
+    if task is None or task not in (*names(), *NAVIGATION, skill):
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of a skill or navigation task: "
-                        f"{', '.join((*SKILLS, *NAVIGATION))}.")
+                        f"{', '.join((*names(), *NAVIGATION))}.")
     register_envs()
     trained = settings_of(meta | {"env": trained_settings(path, meta, task)})
-    env = gymnasium.make(environment_id(task), **{"split": "val"} | trained | settings)
+    which = {} if task in (*SKILLS, *NAVIGATION) else {"skill": task}
+    made = environment_id("skill" if which else task)
+    env = gymnasium.make(made, **{"split": "val"} | trained | settings | which)
     try:
         return env, Player(path, env, deterministic, seed, make_policy or of_checkpoint(content))
     except CheckpointError as error:

@@ -20,6 +20,7 @@ from planner.rules import Rules, Step
 from rearrange.home.apartments.containers import inside, inside_at
 from rearrange.home.apartments.episodes import NoStartPose
 from rearrange.home.episodes.scene_check import receptacle_under
+from rearrange.home.errors import UserError
 from rearrange.home.simulation.simulator_interface import Simulator
 from skills.arguments import SkillArguments
 from skills.navigate import Navigate
@@ -57,11 +58,15 @@ class StepArguments:
         sim.want()
         if isinstance(skill, Navigate):
             return self._give_navigate(skill, step)
-        if step.skill in ("pick", "place"):
-            target = self.symbols.objects[args[0]]
-            skill.begin(sim, self._about(target, args[1] if step.skill == "place" else None))
+        joint = next((self.symbols.joints[arg] for arg in args[:1] if arg in self.symbols.joints), None)
+        if joint is None:
+            target = next((self.symbols.objects[arg] for arg in args if arg in self.symbols.objects), None)
+            if target is None:
+                raise UserError(f"the action {step.operator.name!r} of the planning domain tells its skill nothing to "
+                                "act on: its parameters have to begin with a movable, a cabinet or a fridge.")
+            skill.begin(sim, self._about(target, next((arg for arg in args if arg in self.symbols.goals), None)))
         else:
-            skill.begin(sim, SkillArguments(self._inside(args[0]), self.symbols.joints[args[0]]))
+            skill.begin(sim, SkillArguments(self._inside(args[0]), joint))
         return False
 
     def _about(self, target: int, goal: str | None) -> SkillArguments:

@@ -221,9 +221,9 @@ class Executor:
     def _taken_by(self, step: Step) -> int | str | None:
         """The object or handle that the suction shall take in a step."""
         thing = step.operator.args[0]
-        if step.skill == "pick":
+        if ("holding", thing) in step.operator.add:
             return self.symbols.objects[thing]
-        return self.symbols.joints[thing] if step.skill.startswith(("open", "close")) else None
+        return self.symbols.joints[thing] if self.skills[step.skill].about == "handle" else None
 
     # ------------------------------------------------------------------ one step
 
@@ -261,8 +261,8 @@ class Executor:
         step = self.steps[self.at]
         limit = self._count >= (rules.look_steps if self._is_look(step) else rules.max_steps[skill.name])
         over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
-                       left_start=begun, stopped=self._stopped)
-        record.in_start_zone = (not begun and skill.name not in ("navigate", "pick", "place") and not sim.is_holding
+                       left_start=begun, stopped=self._stopped, success=lambda: skill.success(sim))
+        record.in_start_zone = (not begun and skill.about == "handle" and not sim.is_holding
                                 and to_rest_m < rules.rest_radius_m)
         # An expert whose hand passes its resting place on the way out of somewhere is not over yet.
         if limit or (over and not getattr(self._expert, "busy", False)):

@@ -7,6 +7,7 @@ complaints are errors, and `pddl_check` first refuses what pddlpy would misread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,9 +80,24 @@ def ground(problem: str, problem_path: str | Path, domain_path: Path = DOMAIN_FI
     return Task(stated.name, stated.objects, init, frozenset(stated.goal), tuple(operators))
 
 
-def goal_atoms(problem: str, problem_path: str | Path, known: Mapping[str, str]) -> tuple[Atom, ...]:
+def goal_atoms(problem: str, problem_path: str | Path, known: Mapping[str, str],
+               domain_path: Path = DOMAIN_FILE) -> tuple[Atom, ...]:
     """What a problem text asks for; a text that cannot be understood is refused as in `ground`."""
-    return Checker(str(problem_path)).problem(problem.lower(), _domain(DOMAIN_FILE)[0], known).goal
+    return Checker(str(problem_path)).problem(problem.lower(), _domain(domain_path)[0], known).goal
+
+
+def domain_of(problem: str, problem_path: Path) -> Path:
+    """The domain of a problem text: `(:domain kitchen)` is kitchen.pddl beside the problem, if there is one, or else
+    ours. It is ours with further actions, for skills of installed packages."""
+    name = re.search(r"\(\s*:domain\s+([a-z][a-z0-9_-]*)\s*\)", problem.lower())
+    beside = problem_path.with_name(f"{name[1]}.pddl") if name and name[1] != "home" else problem_path
+    if beside == problem_path or not beside.is_file():
+        return DOMAIN_FILE
+    ours, theirs = _domain(DOMAIN_FILE)[0], _domain(beside)[0]
+    if other := sorted(theirs.predicates.items() - ours.predicates.items(), key=str):
+        raise UserError(f"{beside}: the predicate {other[0][0]} is not one that can be observed; a domain has those of "
+                        f"{DOMAIN_FILE}, with the same types: {', '.join(ours.predicates)}.")
+    return beside
 
 
 def read_text(path: Path) -> str:

@@ -6,18 +6,18 @@ appendix B). Decisions about a state depend on that state alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from rearrange.home.errors import UserError
 from rearrange.home.settings.setting_fields import block, check, setting
-from skills import SKILLS
+from skills import SKILLS, names
 
 if TYPE_CHECKING:
     from planner.pddl import Operator
 
-SKILL_NAMES = tuple(SKILLS)
+SKILL_NAMES = names()
 OTHERS = SKILL_NAMES[1:]  # than Navigate
 AT_M = 0.30  # between an object and its goal
 
@@ -123,9 +123,9 @@ class Step:
 
 def skill_of(operator: str) -> str:
     """The skill that carries out an operator: the beginning of its name."""
-    for name in SKILL_NAMES:
-        if operator == name or operator.startswith(name + "_"):
-            return name
+    named = [name for name in SKILL_NAMES if operator == name or operator.startswith(name + "_")]
+    if named:
+        return max(named, key=len)
     raise UserError(f"the action {operator!r} of the planning domain names no skill: its name should begin with one of "
                     f"{', '.join(SKILL_NAMES)}.")
 
@@ -145,7 +145,7 @@ def steps_of(plan: Sequence[Operator], rules: Rules) -> list[Step]:
 
 
 def is_over(skill: str, rules: Rules, *, holding: bool, rest_distance_m: float, left_start: bool,
-            stopped: bool) -> bool:
+            stopped: bool, success: Callable[[], bool]) -> bool:
     """Whether a skill says that it is done.
 
     Args:
@@ -153,7 +153,10 @@ def is_over(skill: str, rules: Rules, *, holding: bool, rest_distance_m: float, 
         rest_distance_m: from the hand to its resting place.
         left_start: the hand of an open or close skill was out of its start zone, or what it closes is shut.
         stopped: navigate has called stop.
+        success: what a skill of somebody else judges itself by.
     """
+    if skill not in SKILLS:
+        return success()
     if skill == "navigate":
         return stopped
     if rest_distance_m >= rules.rest_radius_m:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 
-from planner.pddl import Atom, Operator, goal_atoms, ground, read_text
+from planner.pddl import Atom, Operator, domain_of, goal_atoms, ground, read_text
 from planner.predicates import PREDICATES, Symbols, World, holds
 from planner.rules import AT_M
 from planner.search import Outcome, Result, search
@@ -48,7 +48,7 @@ def plan(sim: World, problem_path: Path | str, at_m: float = AT_M, put_off: Coll
     path = problem_file(problem_path)
     symbols = name_things(sim.episode, sim.home.layout)
     text = fill_in(read_text(path), path, symbols, observe(sim, symbols, at_m=at_m))
-    task = ground(text, path, known=symbols.types)
+    task = ground(text, path, domain_of(text, path), symbols.types)
     task = replace(task, goal=frozenset(atom for atom in task.goal if not set(atom) & set(put_off)))
     return Plan(search(task), text, symbols, task.goal)
 
@@ -57,7 +57,8 @@ def goal_of(episode: Episode, layout: Layout, problem_path: Path | str) -> tuple
     """What a problem asks for in an episode, and what its names stand for."""
     path = problem_file(problem_path)
     symbols = name_things(episode, layout)
-    return symbols, goal_atoms(fill_in(read_text(path), path, symbols, frozenset()), path, symbols.types)
+    text = fill_in(read_text(path), path, symbols, frozenset())
+    return symbols, goal_atoms(text, path, symbols.types, domain_of(text, path))
 
 
 def require_solved(found: Plan, scene: str) -> None:

@@ -1,4 +1,4 @@
-"""The scenarios that there are: configs/hab/*.yaml, and any YAML file of the same keys."""
+"""The scenarios that there are: configs/hab/*.yaml, those of installed packages, and any YAML file of the same keys."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rearrange.command_line.runs.names import checked_name
 from rearrange.env.scenario_episodes import Scenario
 from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
+from rearrange.home.settings.installed_parts import SCENARIOS, file_of
 from rearrange.home.settings.setting_fields import NotAllowed, keys_of
 from rearrange.home.settings.yaml_files import plain_yaml
 
@@ -38,15 +39,21 @@ def scenarios() -> list[str]:
 
 
 def load_scenario(which: str | Path) -> ScenarioConfig:
-    """A scenario by its name, or from a YAML file; a `problem` that is a path is relative to that file."""
-    path = Path(which)
-    if str(which) in scenarios():
+    """A scenario by its name, or from a YAML file, a path or `package.module:file.yaml`; a `problem` that is a path is
+    relative to that file."""
+    path, word = Path(which), str(which)
+    installed = word in SCENARIOS.installed()
+    if word in scenarios():
         path = presets.CONFIGS / "hab" / f"{which}.yaml"
+    elif not path.is_file() and SCENARIOS.is_own(word):
+        SCENARIOS.refuse_two(word, "hab")
+        path = file_of(word, "hab", SCENARIOS.installed().get(word, word))
     elif not path.is_file():
-        near = difflib.get_close_matches(str(which), scenarios(), 1)
+        known = [*scenarios(), *sorted(SCENARIOS.installed())]
+        near = difflib.get_close_matches(word, known, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UserError(f"there is no scenario {str(which)!r}{hint}: it should be one of {', '.join(scenarios())}, or "
-                        "the path of a YAML file.")
+        raise UserError(f"there is no scenario {word!r}{hint}: it should be one of {', '.join(known)}, or the path of "
+                        "a YAML file.")
     try:
         values = plain_yaml(path)
     except (OSError, ValueError) as error:
@@ -54,7 +61,11 @@ def load_scenario(which: str | Path) -> ScenarioConfig:
         raise UserError(f"cannot read the scenario {path}: {why}.") from None
     if not isinstance(values, dict):
         raise UserError(f"the scenario {path} should hold lines of the form 'key: value'.")
-    return make_scenario(values, str(path), path.parent)
+    made = make_scenario(values, str(path), path.parent)
+    if installed and word not in (made.name, *scenarios()):
+        raise UserError(f"hab={word} is called {made.name!r} by itself: its entry point and the key 'name' of {path} "
+                        "have to be the same.")
+    return made
 
 
 def make_scenario(values: dict, source: str, folder: Path = Path()) -> ScenarioConfig:

@@ -1,4 +1,8 @@
-"""Skills: one file each. `SKILLS` lists them; `make_env` turns a name and settings into a Gymnasium environment."""
+"""Skills: one file each. `SKILLS` lists them; `make_env` turns a name and settings into a Gymnasium environment.
+
+A skill of somebody else has the name of an entry point `rearrange.skills` of an installed package, or is written
+`package.module:Name`: a class derived from `skills.skill.Skill`, with the dataclass `<Name>Config` beside it.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 from rearrange.home.errors import UserError
 from rearrange.home.settings import environment
 from rearrange.home.settings.environment import HOME_SETTINGS
+from rearrange.home.settings.installed_parts import SKILLS as OFFERED
+from skills import own_skills
 
 if TYPE_CHECKING:
     from rearrange.env.skill_env import RearrangeEnv
     from skills.settings import SkillConfig
     from skills.skill import Skill
 
-__all__ = ["SKILLS", "config_class", "make_env", "make_skill", "skill_class"]
+__all__ = ["SKILLS", "config_class", "make_env", "make_skill", "names", "skill_class"]
 
 SKILLS = {
     "navigate": "Navigate",
@@ -34,14 +40,29 @@ SKILLS = {
 OF_TRAINING = ("initial_std", "initial_mean")  # settings of a skill that only training knows: how a policy begins
 
 
+def names() -> tuple[str, ...]:
+    """The skills that there are by name: ours, then those of installed packages, which are not imported."""
+    return (*SKILLS, *sorted(set(OFFERED.installed()) - set(SKILLS)))
+
+
+def is_skill(word: str) -> bool:
+    """Whether a word may be that of a skill."""
+    return word in SKILLS or OFFERED.is_own(word)
+
+
 def skill_class(name: str) -> type[Skill]:
     """The class of a skill. UserError if there is none."""
-    return _of_file(name, "")
+    return own_skills.load(name)[0] if _is_elsewhere(name) else _of_file(name, "")
 
 
 def config_class(name: str) -> type[SkillConfig]:
     """The settings of a skill, a dataclass. UserError if there is no such skill."""
-    return _of_file(name, "Config")
+    return own_skills.load(name)[1] if _is_elsewhere(name) else _of_file(name, "Config")
+
+
+def _is_elsewhere(name: str) -> bool:
+    """Whether a skill is in an installed package, or in code of the user's own."""
+    return name not in SKILLS and OFFERED.is_own(name)
 
 
 def make_skill(name: str, **settings: Any) -> Skill:
@@ -114,8 +135,9 @@ def _file(name: str) -> Path:
         if spec is None:
             raise UserError(f"SKILLS in skills/__init__.py has a line {name!r}, and there is no skills/{name}.py.")
         return Path(spec.origin)
-    near = environment.suggestion(name, SKILLS)
-    raise UserError(without_entry(name) or f"there is no skill called {name!r}{near}; skills are {', '.join(SKILLS)}.")
+    near = environment.suggestion(name, names())
+    raise UserError(without_entry(name) or f"there is no skill called {name!r}{near}; skills are "
+                    f"{', '.join(names())}, or one of your own: package.module:Name.")
 
 
 def without_entry(name: str) -> str | None:

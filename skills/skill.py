@@ -48,6 +48,7 @@ class Skill(ABC):
     failures: ClassVar[tuple[str, ...]]  # every reason that `failure` can give
     about: ClassVar[str] = "object"  # or "handle": of a drawer or door; says which observations there are
     closes: ClassVar[bool] = False  # a drawer or door
+    expert: ClassVar[type | None] = None  # of a skill of an installed package; ours are in skills.experts
 
     config: Any  # frozen dataclass with at least action_parts, observation_keys, max_steps and reward_scales
     arguments = SkillArguments()  # what it has been told
@@ -161,7 +162,7 @@ class Skill(ABC):
 
     @abstractmethod
     def success(self, sim: Simulator) -> bool:
-        """The task is done."""
+        """The task is done. In a plan it ends a skill of an installed package."""
 
     def begins_solved(self, sim: Simulator) -> bool:
         """Whether nothing is left to do where an episode has just begun, but to stop or to let it stay so."""

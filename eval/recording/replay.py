@@ -17,6 +17,7 @@ from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import files_of, read_starts, read_state, starts, starts_file
 from eval.recording.tape import episode_from
 from rearrange.home.errors import UserError
+from rearrange.home.settings.installed_parts import is_importable
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,24 @@ class ReplayJob:
     folder: str
 
 
-def replay(folder: Path, episodes: int, workers: int | None) -> list[Replayed]:
-    """Replay the first so many episodes of a recording, in order. UserError for a folder that is none."""
+def replay(folder: Path, episodes: int, workers: int | None, typed: str | None = None) -> list[Replayed]:
+    """Replay the first episodes of a recording, in order.
+
+    Args:
+        folder: of the recording.
+        episodes: how many, at most.
+        workers: processes; None means one for each core.
+        typed: the skill that the user typed: a recording alone must not choose what is imported.
+
+    Raises:
+        UserError: the folder is no recording, or one of a skill that has to be typed.
+    """
     from trainer.logs.progress import Progress
 
+    skill = read_state(folder)["about"].get("skill")
+    if isinstance(skill, str) and is_importable(skill) and skill != typed:
+        raise UserError(f"{folder} is a recording of the skill {skill}, which is imported only where you type it: add "
+                        f"skill={skill}.")
     known = [start["episode_index"] for start in starts(folder)][:episodes]
     found: list[Replayed] = []
     if not known:

@@ -18,7 +18,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import SEEN, SHARED
 from rearrange.home.settings.remote import Remote, RemoteSettings
 from rearrange.home.settings.setting_fields import TEXTS
-from skills import SKILLS, config_class, make_skill
+from skills import SKILLS, config_class, make_skill, names
 from skills.experts import expert_class
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
     """
     found: dict[str, Source] = {}
     needed = set(needed)
-    for skill in SKILLS:
+    for skill in (name for name in names() if name in SKILLS or name in needed or chosen.get(name)):
         word, key = chosen.get(skill), f"skills.{skill}"
         which = word or AGENTS.get(agent, agent)
         if which == "expert" and skill in needed:

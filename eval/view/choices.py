@@ -18,10 +18,11 @@ from eval.view.sessions import DrivenScenario, PlanSession, Session, SkillSessio
 from planner.monolithic import NAME as WHOLE_TASK
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition.parse_overrides import compose, require
+from rearrange.command_line.runs.names import folder_name
 from rearrange.command_line.runs.run_directory import has_checkpoints, runs
 from rearrange.home.errors import UserError
 from rearrange.home.settings.composed_config import Settings
-from skills import SKILLS, experts
+from skills import experts, names
 from trainer import checkpoint
 
 WORDS = ("expert", "pretrained", "newest", "random", "zero", "teleop")  # of agent=, beside paths and names
@@ -68,7 +69,7 @@ def agents(task: str, output: Path, chosen: str) -> list[str]:
     """Who can act in a task: the words of `agent=`, the runs that have a checkpoint, and what was chosen."""
     group, _, name = task.partition("=")
     words = [word for word in WORDS if group == "skill" or word != "zero"]
-    if group == "skill" and name not in experts.EXPERTS:
+    if group == "skill" and not experts.has_expert(name):
         words.remove("expert")
     found = [str(run) for run in runs(output, "train", name) if has_checkpoints(run)]
     return list(dict.fromkeys([*words, *reversed(found), chosen]))
@@ -120,7 +121,7 @@ def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Ch
     if agent == "zero" or ":" in agent:
         raise UserError(f"agent={agent} is for skill=; a scenario is watched with agent=expert, pretrained, newest, "
                         "random, teleop, or a run of one policy for all of it.")
-    for skill in SKILLS:
+    for skill in names():
         if run := run_of(asked[skill] or ("newest" if agent == "newest" else ""), skill, output):
             followed[skill] = run
     if agent not in ("expert", "pretrained", "newest", "random"):
@@ -153,7 +154,7 @@ def _check_agent(agent: str, task: str, output: Path) -> None:
     near = difflib.get_close_matches(agent, [*WORDS, *(run.name for run in runs(output, "train", task))], 1)
     hint = f" Did you mean agent={near[0]}?" if near else ""
     raise UserError(f"agent={agent}: there is no such file or run, and no run of that name with a checkpoint in "
-                    f"{output / 'train' / task}.{hint} Or take {', '.join(WORDS)}.")
+                    f"{output / 'train' / folder_name(task)}.{hint} Or take {', '.join(WORDS)}.")
 
 
 def run_of(word: str, task: str, output: Path) -> Path | None:
@@ -163,7 +164,7 @@ def run_of(word: str, task: str, output: Path) -> Path | None:
     """
     if word == "newest":
         return next(filter(has_checkpoints, reversed(runs(output, "train", task))), None)
-    for path in (Path(word), output / "train" / task / word):
+    for path in (Path(word), output / "train" / folder_name(task) / word):
         if word and path.is_dir() and (has_checkpoints(path) or path.name == "checkpoints"):
             return path
     return None

@@ -11,6 +11,7 @@ from typing import Any
 from eval.recording.folder import STATE, Folder, Full, files_of, read_state, refuse_another
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
+from rearrange.command_line.runs.names import folder_name
 from rearrange.command_line.runs.run_directory import check_writable
 from rearrange.home.errors import UserError
 
@@ -38,7 +39,7 @@ class Demonstrations:
 
     def check_fits(self, made: Prepared, plain: dict[str, Any]) -> None:
         """UserError, before anybody has driven, where a data set of other settings is there."""
-        path = self.root / made.name
+        path = self.root / folder_name(made.name)
         if (path / STATE).exists():
             refuse_another(path, read_state(path)["command"], _command(plain))
 
@@ -78,7 +79,7 @@ def _command(plain: dict[str, Any]) -> dict[str, Any]:
 
 def _add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
     """Add one episode. A line for people. UserError where it is not in the data set afterwards."""
-    path, keep = root / made.name, episode.success or not plain["successes_only"]
+    path, keep = root / folder_name(made.name), episode.success or not plain["successes_only"]
     folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), _command(plain), made.about,
                     plain["max_gb"] * 1e9)
     try:

@@ -19,6 +19,7 @@ from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
 from eval.view.server import address, make_server, spoken, stop
 from rearrange.command_line.composition.options import MANY
+from rearrange.command_line.runs.names import folder_name
 from rearrange.home.errors import UserError
 from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap
 from rearrange.home.pictures.overlay import depth_picture, floor_picture
@@ -280,7 +281,7 @@ class Viewer:
         if self.session.env.steps == 0:
             self._begin(self.session.number)
         begins = "now" if self.session.taped else "with the next episode"
-        folder = self._kept.root / self.session.name
+        folder = self._kept.root / folder_name(self.session.name)
         self._page.recorded.content = f"Recording begins {begins}; an episode is kept when it is over, in {folder}"
 
     def _do_toggle_grip(self) -> None:

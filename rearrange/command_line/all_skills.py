@@ -54,7 +54,7 @@ def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str
     given = next((word.partition("=")[2] for word in reversed(words) if word.startswith("name=")), None)
     name = checked_name(given) if given and given != "null" else time.strftime("all_%Y-%m-%d_%H-%M-%S")
     jobs = {}
-    for choice in options.choices(group):
+    for choice in options.ours(group):
         job = [f"{group}={choice}", *others, f"name={name}"]
         made = front.compose(command, job)
         front.require(made)

@@ -60,7 +60,7 @@ def record(settings: Settings) -> int:
     from eval.recording.replay import replay, said
 
     folder = Path(plain["replay"])
-    results = replay(folder, plain["episodes"], plain["workers"])
+    results = replay(folder, plain["episodes"], plain["workers"], (plain.get("skill") or {}).get("name"))
     print("\n".join(said(results, folder)))
     return int(not results or any(result.frame is not None for result in results))
 

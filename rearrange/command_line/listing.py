@@ -29,8 +29,10 @@ def text(output: Path) -> str:
     lines: list[str] = []
     for title, group in (("skills", "skill"), ("navigation tasks", "nav"), ("scenarios", "hab")):
         lines += [f"{title}, with their Gymnasium ids"]
-        lines += [f"  {name:<19}{environment_id(name):<31}{options.title(group, name)}"
+        lines += [f"  {name:<18} {_id_of(group, name):<30} {options.title(group, name)}"
                   for name in options.choices(group)]
+        offered = options.OFFERED.get(group)
+        lines += [f"  {said}" for said in (offered.left_out(options.ours(group)) if offered else ())]
         lines += [""]
     lines += ["simulators"]
     for name in options.choices("sim"):
@@ -42,6 +44,11 @@ def text(output: Path) -> str:
     lines += ["", f"training runs in {output}/, the newest first (newest: the first of a skill that is finished)"]
     found = [_run_line(path, output) for path in reversed(runs(output, "train"))]
     return "\n".join(lines + (found or ["  none yet; start one with: rearrange train experiment=quickstart"]))
+
+
+def _id_of(group: str, name: str) -> str:
+    """The id of a choice; those of installed packages share one."""
+    return environment_id(name if name in options.ours(group) else options.OFFERED[group].kind)
 
 
 def _pretrained_lines(names: list[str]) -> list[str]:

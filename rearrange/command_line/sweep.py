@@ -209,6 +209,6 @@ def _folder(command: str, words: list[str]) -> Path:
 
 def all_skills(words: list[str]) -> list[str]:
     """`skill=all` spelled out. The runs are called `all` unless a name is given."""
-    every = "skill=" + ",".join(options.choices("skill"))
+    every = "skill=" + ",".join(options.ours("skill"))
     named = any(word.split("=")[0] == "name" for word in words)
     return [every if word == "skill=all" else word for word in words] + ([] if named else ["name=all"])

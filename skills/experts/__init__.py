@@ -8,6 +8,8 @@ of the simulator's state that it never writes back.
 from __future__ import annotations
 
 from rearrange.home.errors import UserError
+from rearrange.home.settings.installed_parts import SKILLS as OFFERED
+from skills import own_skills
 from skills.experts.door import CloseDoorExpert
 from skills.experts.handle import CloseDrawerExpert, OpenExpert
 from skills.experts.navigate import NavigateExpert
@@ -30,6 +32,15 @@ ADVISERS: dict[str, type] = {"navigate": Steering}
 
 def expert_class(skill: str) -> type:
     """The expert of a skill: `expert_class(name)(sim, skill)`. UserError where there is none."""
-    if skill not in EXPERTS:
+    own = own_skills.load(skill)[0].expert if skill not in EXPERTS and OFFERED.is_own(skill) else None
+    if own is None and skill not in EXPERTS:
         raise UserError(f"skill {skill} has no scripted expert; there is one for {', '.join(EXPERTS)}.")
-    return EXPERTS[skill]
+    return own or EXPERTS[skill]
+
+
+def has_expert(skill: str) -> bool:
+    """Whether a skill has one, as far as its code can be loaded."""
+    try:
+        return bool(expert_class(skill))
+    except UserError:
+        return False

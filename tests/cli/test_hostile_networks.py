@@ -11,7 +11,7 @@ import pytest
 from eval.own_agents import OwnAgent
 from rearrange.command_line.cli import main
 from rearrange.home.errors import UserError
-from rearrange.home.settings import own_networks
+from rearrange.home.settings import installed_parts, own_networks
 from tests.e2e.front_door import TINY
 from trainer import PolicyConfig
 from trainer.networks import make
@@ -60,10 +60,10 @@ def packages(tmp_path, monkeypatch):
         place.mkdir()
         (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         (place / "entry_points.txt").write_text(f"[rearrange.policies]\n{points}\n")
-        own_networks.installed.cache_clear()
+        installed_parts.forget()
 
     yield install
-    own_networks.installed.cache_clear()
+    installed_parts.forget()
 
 
 def refused(capsys, *words: str) -> str:

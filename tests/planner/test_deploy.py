@@ -47,7 +47,7 @@ def test_every_action_of_the_domain_belongs_to_a_skill():
 
 def over(skill, holding=False, rest_distance_m=0.0, left_start=True, stopped=False):
     return is_over(skill, Rules(), holding=holding, rest_distance_m=rest_distance_m, left_start=left_start,
-                   stopped=stopped)
+                   stopped=stopped, success=lambda: False)
 
 
 def test_when_skills_are_over():

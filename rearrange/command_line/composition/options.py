@@ -15,7 +15,7 @@ from planner.rules import Rules
 from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange import navigation
 from rearrange.command_line.composition import bench_settings as bench
-from rearrange.home.settings import own_networks, presets
+from rearrange.home.settings import installed_parts, presets
 from rearrange.home.settings.environment import (
     NAVIGATION,
     NAVIGATION_AGENTS,
@@ -29,6 +29,7 @@ from rearrange.home.settings.presets import has_nvidia_device
 from rearrange.home.settings.remote import HOST, PORT, RemoteSettings
 from rearrange.home.settings.setting_fields import Key, Rule, block, defaults_of, keys_of, like, made_of, setting
 from skills import SKILLS, config_class
+from skills import names as skill_names
 from skills import title as skill_title
 from trainer.config import MAX_STEPS, TrainConfig
 
@@ -148,7 +149,7 @@ class EvalOptions:
                 "experts; random actions; null = as agent= says, which is pretrained for trained skills",
                 choices=SOURCES),
         **{name: setting(None, f"the same for {name}" + (_ALONE if name == next(iter(SKILLS)) else ""),
-                         choices=_sources(name), path=True) for name in SKILLS})
+                         choices=_sources(name), path=True) for name in skill_names()})
     planner: Rules = field(default_factory=Rules)
     name: str | None = setting(None, "directory of the evaluation; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/eval/<skill or scenario>/<name>/", path=True)
@@ -407,6 +408,8 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "ppo": (HomePPO,),
 }
 # Group -> the setting that holds the name of the choice, and what that is.
+# Group -> what installed packages add to its choices.
+OFFERED = {"policy": installed_parts.NETWORKS, "skill": installed_parts.SKILLS, "hab": installed_parts.SCENARIOS}
 CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"),
           "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
           "trainer": ("mode", "how experience is collected")}
@@ -418,12 +421,17 @@ def groups(command: str) -> tuple[str, ...]:
 
 
 def choices(group: str) -> list[str]:
-    """The choices of a group, by name; of networks, also those of installed packages."""
-    ours = _ours(group)
-    return ours + sorted(set(own_networks.installed()) - set(ours)) if group == "policy" else ours
+    """The choices of a group, by name; behind ours those of installed packages."""
+    listed = ours(group)
+    return listed + (sorted(set(OFFERED[group].installed()) - set(listed)) if group in OFFERED else [])
 
 
-def _ours(group: str) -> list[str]:
+def is_own(group: str, word: str) -> bool:
+    """Whether a word may be a network, skill or scenario of somebody else."""
+    return group in OFFERED and word not in ours(group) and OFFERED[group].is_own(word)
+
+
+def ours(group: str) -> list[str]:
     if group == "skill":
         return sorted(SKILLS)
     of_choices = SETTINGS.get(group)
@@ -432,10 +440,10 @@ def _ours(group: str) -> list[str]:
 
 def title(group: str, choice: str) -> str:
     """What a choice is, in one sentence."""
+    if choice not in ours(group):
+        return f"The {OFFERED[group].kind} {OFFERED[group].installed()[choice]} of an installed package."
     if group == "skill":
         return skill_title(choice)
-    if choice not in _ours(group):
-        return f"The network {own_networks.installed()[choice]} of an installed package."
     of_choices = SETTINGS.get(group)
     if isinstance(of_choices, Mapping):
         return " ".join(str(of_choices[choice].__doc__).split())
@@ -481,7 +489,7 @@ def all_keys(command: str, chosen: Iterable[tuple[str, str]]) -> dict[str, Key]:
 
 def every_choice(command: str) -> list[tuple[str, str]]:
     """(group, choice) of a command."""
-    return [(group, choice) for group in groups(command) for choice in _ours(group)]
+    return [(group, choice) for group in groups(command) for choice in ours(group)]
 
 
 def _classes(group: str, choice: str) -> tuple[type, ...]:

@@ -27,7 +27,7 @@ from rearrange.command_line.composition import options, other_words
 from rearrange.command_line.composition.command_names import RUNLESS
 from rearrange.command_line.composition.options import AGENTS
 from rearrange.home.errors import UserError
-from rearrange.home.settings import own_networks, presets
+from rearrange.home.settings import presets
 from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaults_of, keys_of
@@ -103,14 +103,15 @@ def compose(command: str, words: list[str]) -> Settings:
 
 
 def _is_own_scenario(override: Override) -> bool:
-    """`hab=file.yaml`: a scenario of the user's own instead of one of the choices."""
-    return override.key_or_group == "hab" and str(override.value()).endswith((".yaml", ".yml"))
+    """`hab=file.yaml`, `hab=package.module:file.yaml` or a name of an installed package: a scenario of somebody else
+    instead of one of the choices."""
+    word = str(override.value())
+    return override.key_or_group == "hab" and (word.endswith((".yaml", ".yml")) or options.is_own("hab", word))
 
 
 def _is_own_network(override: Override) -> bool:
     """`policy=package.module:Name`, or the name of an installed network, instead of one of the choices."""
-    word = str(override.value())
-    return override.key_or_group == "policy" and word not in presets.names("policy") and own_networks.is_own(word)
+    return override.key_or_group == "policy" and options.is_own("policy", str(override.value()))
 
 
 def _is_own(override: Override) -> bool:
@@ -321,7 +322,7 @@ def _refuse_plus(override: Override) -> None:
 def check_choice(group: str, value: Any) -> None:
     """Refuse a choice that a group does not have."""
     there = options.choices(group)
-    if value in there:
+    if value in there or group == "skill" and options.is_own(group, str(value)):
         return
     if group == "skill" and (step := without_entry(str(value))):
         raise UserError(step)
@@ -333,7 +334,9 @@ def check_choice(group: str, value: Any) -> None:
     near = difflib.get_close_matches(str(value), there, 1, cutoff=0.5)
     hint = f" Did you mean {group}={near[0]}?" if near else ""
     what = {"hab": "scenario (hab)", "nav": "navigation task (nav)"}.get(group, group)
-    own = " Or a network of your own: policy=package.module:Name." if group == "policy" else ""
+    how = {"policy": "network of your own: policy=package.module:Name", "skill": "skill of your own: "
+           "skill=package.module:Name", "hab": "scenario of your own: hab=file.yaml"}.get(group)
+    own = f" Or a {how}." if how else ""
     raise UserError(f"no {what} called '{'null' if value is None else value}'.{hint} Choices: {', '.join(there)}.{own}")
 
 

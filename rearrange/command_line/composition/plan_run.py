@@ -28,8 +28,8 @@ from rearrange.command_line.runs.run_directory import (
     unused_path,
 )
 from rearrange.home.errors import UserError
+from rearrange.home.settings import installed_parts
 from rearrange.home.settings.composed_config import Settings
-from rearrange.home.settings.own_networks import as_typed
 from trainer.checkpoints import owner
 from trainer.config import OF_THE_WEIGHTS
 
@@ -71,12 +71,15 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
         made = compose(command, [f"experiment={experiment}"]).choices
         what = made.get("skill") or made.get("nav")
     path = find_run(Path(output), command, what, name, free=name is None)
+    again = installed_parts.SKILLS.as_typed("skill", _typed(saved_words(path), "skill"))
+    if again and not _typed(words, "skill"):
+        raise UserError(f"{path} trains a skill of your own, which is imported only where you type it: add{again}.")
     saved = _saved_settings(path, command)
     typed = {word.lstrip("+").split("=")[0]: word for word in words}
     kept = [word for word in saved.overrides if word.lstrip("+").split("=")[0] not in typed]
     now = compose(command, kept + list(typed.values()))
     network = OmegaConf.select(now.config, "policy.network")
-    if "policy" not in typed and (again := as_typed("policy", network)):
+    if "policy" not in typed and (again := installed_parts.NETWORKS.as_typed("policy", network)):
         raise UserError(f"{path} trains the network {network}, which is imported only where you type it: add{again}.")
     before, config = compose(command, list(saved.overrides)).config, saved.config
     for key, (_, new) in difference(before, now.config).items():

@@ -9,6 +9,12 @@ from rearrange.home.errors import UserError
 LATEST = "latest"
 
 
+def folder_name(what: str) -> str:
+    """The folder of what was trained or evaluated: a skill `package.module:Name` has none with a colon, which would
+    make it look like an agent."""
+    return what.replace(":", ".")
+
+
 def checked_name(name: str) -> str:
     """`name` if it can be a directory's."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.,=+ -]{0,199}", name) or name == LATEST:

@@ -29,7 +29,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rearrange.command_line.runs.names import LATEST
+from rearrange.command_line.runs.names import LATEST, folder_name
 from rearrange.home.errors import UserError
 from rearrange.home.files import not_waiting, read_json
 from rearrange.home.settings.composed_config import Settings
@@ -261,12 +261,12 @@ def folder_of(config: DictConfig, command: str) -> Path:
     """`<output>/<command>/<what>`, where the runs of one skill, scenario or measurement lie."""
     what = config.what if command == "bench" else next(config[group].name for group in ("hab", "nav", "skill")
                                                        if config.get(group))
-    return Path(config.output) / command / what
+    return Path(config.output) / command / folder_name(what)
 
 
 def runs(output: Path, command: str, what: str | None = None) -> list[Path]:
     """All runs of a command, newest last."""
-    found = [path.parent for path in Path(output).glob(f"{command}/{what or '*'}/*/config.yaml")]
+    found = [path.parent for path in Path(output).glob(f"{command}/{folder_name(what or '*')}/*/config.yaml")]
     return sorted(
         (path for path in found if not path.is_symlink()), key=lambda path: (path / "config.yaml").stat().st_mtime
     )
