@@ -16,6 +16,7 @@ CALLED = (
     "__getattr__", "_do_*",  # of a module; the viewer's messages
     "CloseCabinet", "CloseFridge", "OpenCabinet", "OpenFridge", "Pick", "Place",  # skills
     "LeRobotFiles", "MinariFiles", "first_step",  # formats of recordings; a process that compiles
+    "start_facing",  # skills of packages, as in docs/push_chair.md
     # the command `list`; whichever logger has it; the viewer's page and driver
     "list_", "write_film", "_", "call_stop", "hand_to", "move_hand",
     "create_module", "exec_module", "close_extras", "on_start", "on_end",  # importlib, vectors of Gymnasium, numba

@@ -28,6 +28,8 @@ from rearrange.home.geometry import from_frame, rotate, to_frame
 
 __all__ = ["KINDS", "generate_episode"]
 
+THINGS = "things"
+"""The kind of episodes that are about a thing which an MJCF scene marks: they bring no objects."""
 MAX_OBJECTS = 20
 CLOSE_FROM_M_OR_RAD = {"drawer": (0.4, 0.5), "fridge": (math.pi / 4, 2 * math.pi / 3)}  # where the close skills start
 REACH_M = 0.3  # what is to be moved stands at most this far behind an edge before which the robot can stand
@@ -110,6 +112,8 @@ class _Surface:
 
 def generate_episode(kind: str, split: str, index: int, num_layouts: int = 96) -> Episode:
     """Episode `index` (0, 1, 2, ...) of a kind in a split; its home is layout `index` modulo `num_layouts`."""
+    if kind == THINGS:
+        raise UserError("our homes mark no thing to be moved: choose a scene that does with sim.scene_dataset=.")
     if kind not in KINDS:
         raise UserError(f"there are no episodes of kind {kind!r}; kinds are {', '.join(KINDS)}.")
     if index < 0:
@@ -133,6 +137,8 @@ def generate_in_scenes(kind: str, where: str, scenes: Sequence[str], index: int,
         SceneLacks: A scene has nothing that such an episode is about.
     """
     scene = scenes[index % len(scenes)]
+    if kind == THINGS:
+        return Episode(f"{kind}/{where}/{index}", scene, (), ())
     rng = np.random.default_rng([zlib.crc32(f"{kind}/{where}".encode()), index])
     return replace(KINDS[kind](f"{kind}/{where}/{index}", scene, layout_of(scene), rng), object_paths=())  # primitives
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rearrange.home.apartments.episodes import Episode
+from rearrange.home.apartments.episodes import Episode, Pose
+from rearrange.home.errors import UserError
 from rearrange.home.robot.cameras import in_world
 from rearrange.home.simulation.simulator_interface import Point, SimulatorConfig
 
@@ -78,6 +79,10 @@ class RobotInHome(ABC):
         held = self.episode.handoff.held if self.episode.handoff else None  # it may wait in a drawer that stands open
         pairs = enumerate(zip(self.start_positions, self.episode.start_poses))
         return max((math.dist(position, pose[:3]) for i, (position, pose) in pairs if i != held), default=0.0)
+
+    def thing_pose(self, name: str) -> Pose:
+        raise UserError(f"scene {self.episode.scene} marks no thing {name!r}: only scenes in MJCF mark what is to be "
+                        "moved.")
 
     @property
     def is_holding(self) -> bool:

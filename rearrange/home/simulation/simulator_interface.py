@@ -45,6 +45,10 @@ class Home(Protocol):
     def handles(self) -> Sequence[str]:
         """Joints of its drawers and doors."""
 
+    @property
+    def things(self) -> Sequence[str]:
+        """Names of furniture to be moved as a whole, as a chair, which an MJCF scene marks."""
+
 
 class Simulator(Protocol):
     """One robot in one home. `reset` loads an episode, `place_robot` puts the robot into it, `step` advances 1/30 s."""
@@ -166,6 +170,9 @@ class Simulator(Protocol):
 
     def object_half_extents(self, i: int) -> tuple[float, float, float]:
         """Half size (m) of the box around object i, in its own frame."""
+
+    def thing_pose(self, name: str) -> Pose:
+        """Point (m) and quaternion (w, x, y, z) of the mark on a thing of `home.things`, world frame."""
 
     def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Origin (3,) (m) and rotation matrix (3, 3) of a drawer or door, world frame."""

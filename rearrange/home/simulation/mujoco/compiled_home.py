@@ -35,6 +35,7 @@ a first visit."""
 
 FRONT_REACH_M = 0.15
 """Where a front has no bar, the cup holds it so near to the middle of its handle."""
+THING = "thing_"  # before the name of a thing, in that of its site
 _SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
 _ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
 _AWAY = (-50.0, -50.0, 0.0)  # base pose while objects settle
@@ -61,6 +62,7 @@ class CompiledHome:
     silent_while_held: tuple[tuple[int, ...], ...]  # of each handle the geoms that touch nothing while the cup holds it
     nearness: Nearness
     handle_reach_m: tuple[float, ...] = ()  # how near to the middle of each handle the cup's tip must be to hold it
+    things: tuple[str, ...] = ()  # furniture to be moved as a whole
     meshes: MeshTable | None = None  # what is drawn beside the geoms
     unseen_groups: tuple[int, ...] = ()  # of geoms that are not drawn
     spare: list = field(default_factory=list)  # of rearrange.home.simulation.mujoco.model_copy: waiting for a simulator

@@ -24,7 +24,7 @@ from rearrange.home.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMER
 from rearrange.home.robot.motors import move_targets
 from rearrange.home.simulation.mujoco.cameras import Photographer, Spectator, head_camera
 from rearrange.home.simulation.mujoco.compile_kernels import HOME, compile_once
-from rearrange.home.simulation.mujoco.compiled_home import CompiledHome, load_home, put_to_rest
+from rearrange.home.simulation.mujoco.compiled_home import THING, CompiledHome, load_home, put_to_rest
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER, robot_forces, robot_touches, slower_than
 from rearrange.home.simulation.mujoco.model_copy import give_back, take
 from rearrange.home.simulation.simulator_base import RobotInHome
@@ -247,6 +247,12 @@ class MujocoSimulator(RobotInHome):
             known = ", ".join(self.home.handles)
             raise UserError(f"scene {self.home.layout.name} has no joint {name!r}; it has {known}.")
         self.data.qpos[self._copy.handle_qpos[name]] = value
+
+    def thing_pose(self, name: str) -> Pose:
+        if name not in self.home.things:
+            return super().thing_pose(name)
+        mark = self.data.site(f"{THING}{name}")
+        return (*mark.xpos.tolist(), *matrix_quat(mark.xmat.reshape(3, 3)).tolist())
 
     def body_frame(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         body = self.data.body(name)

@@ -13,7 +13,7 @@ from rearrange.home.scene_files.reading import scene_bytes
 from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
 from rearrange.home.simulation.scenes.mjcf_compile import compiled
 from rearrange.home.simulation.scenes.mjcf_reader import Reader, followings
-from rearrange.home.simulation.scenes.scene_parts import MOST_DAMPING, Pieces, check_size
+from rearrange.home.simulation.scenes.scene_parts import FREE, MOST_DAMPING, Pieces, check_size
 
 ENDING = ".xml"
 
@@ -61,7 +61,7 @@ class MjcfHomes:
         except UserError as error:
             return None, [str(error)]
         kinds = [part.kind for part in pieces.parts]
-        free = int((reader.model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).sum())
+        free = int((reader.model.jnt_type == mujoco.mjtJoint.mjJNT_FREE).sum()) - kinds.count(FREE)
         solids = [*pieces.solids, *pieces.walls, *(solid for part in pieces.parts for solid in part.solids)]
         return Figures(free, free, len({part.handle for part in pieces.parts}), kinds.count(SLIDE), kinds.count(HINGE),
                        len(pieces.receptacles), sum(len(mesh.triangles) for mesh in pieces.meshes),
@@ -79,7 +79,7 @@ class MjcfHomes:
                "stiffness of a joint": (model.jnt_stiffness != 0.0).any(), "friction and softness of geoms": rubbed,
                "pictures of textures (their mean colour is)": (model.mat_texid >= 0).any(),
                "damping of a joint above what a hand overcomes": any(
-                   part.damping > MOST_DAMPING[part.kind] for part in self.pieces(name).parts),
+                   part.damping > MOST_DAMPING[part.kind] for part in self.pieces(name).parts if part.kind != FREE),
                "gravity and wind of <option>": (model.opt.gravity != bare.opt.gravity).any() or model.opt.wind.any()}
         return [what for what, there in has.items() if there]
 

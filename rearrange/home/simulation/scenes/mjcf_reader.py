@@ -2,7 +2,8 @@
 
 What MJCF does not say is said by names: a site `receptacle_<name>` is a box over a surface, a site `handle_<joint>` a
 handle; a body with "fridge" in its name is one; geoms or bodies with "floor" in theirs are the floor. A body with one
-hinge or slide joint moves. What is free, as an apple, is left out: episodes bring their own objects.
+hinge or slide joint moves. A site `thing_<name>` marks a body on a free or hinge joint as a thing to be moved, as a
+chair. What else is free, as an apple, is left out: episodes bring their own objects.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rearrange.home.axis_conventions import to_z_up
 from rearrange.home.pictures.meshes import Mesh
 from rearrange.home.scene_files.surfaces import moved, transform, upward
 from rearrange.home.scene_files.urdf_elements import HINGE, SLIDE
+from rearrange.home.simulation.mujoco.compiled_home import THING
 from rearrange.home.simulation.scenes.convex_parts import Solid
 from rearrange.home.simulation.scenes.drawers_and_doors import found_receptacle, is_fridge
 from rearrange.home.simulation.scenes.floor import ground_around
@@ -33,11 +35,11 @@ from rearrange.home.simulation.scenes.mjcf_shapes import (
     visible,
 )
 from rearrange.home.simulation.scenes.reach import limit_leaders
-from rearrange.home.simulation.scenes.scene_parts import STILL, Part, Pieces, Standing
+from rearrange.home.simulation.scenes.scene_parts import FREE, STILL, Part, Pieces, Standing
 
 _RECEPTACLE, _HANDLE, _FLOOR = "receptacle_", "handle_", "floor"  # in names
 _FREE = (mujoco.mjtJoint.mjJNT_FREE, mujoco.mjtJoint.mjJNT_BALL)
-_KINDS = {mujoco.mjtJoint.mjJNT_HINGE: HINGE, mujoco.mjtJoint.mjJNT_SLIDE: SLIDE}
+_KINDS = {mujoco.mjtJoint.mjJNT_HINGE: HINGE, mujoco.mjtJoint.mjJNT_SLIDE: SLIDE, mujoco.mjtJoint.mjJNT_FREE: FREE}
 _WORLD = 0
 
 
@@ -55,7 +57,8 @@ class Reader:
         self._data, self._textures = mujoco.MjData(self.model), texture_rgb(self.model)
         mujoco.mj_kinematics(self.model, self._data)
         parents = self.model.body_parentid.tolist()
-        free = set(self.model.jnt_bodyid[np.isin(self.model.jnt_type, _FREE)].tolist())
+        marked = {body for site in self._marks() for body in self._above(int(self.model.site_bodyid[site]))}
+        free = set(self.model.jnt_bodyid[np.isin(self.model.jnt_type, _FREE)].tolist()) - marked
         self._left_out: set[int] = set()
         for body in range(1, self.model.nbody):  # a parent comes before its children
             if body in free or parents[body] in self._left_out:
@@ -71,6 +74,8 @@ class Reader:
 
     def pieces(self) -> Pieces:
         found, floors = Pieces(parts=[self._part(joint) for joint in self._joints]), []
+        for site in self._marks():
+            self._mark(found, site)
         self._link_followers(found)
         limit_leaders(found.parts)
         self._endless: list[float] = []  # heights of planes without an end
@@ -105,6 +110,19 @@ class Reader:
             yield body
             body = int(self.model.body_parentid[body])
 
+    def _marks(self) -> Iterator[int]:
+        """The sites of things to be moved."""
+        yield from (site for site in range(self.model.nsite) if self.model.site(site).name.startswith(THING))
+
+    def _mark(self, found: Pieces, site: int) -> None:
+        name, body = self.model.site(site).name, int(self.model.site_bodyid[site])
+        number = self._part_of[body]
+        kind = None if number == STILL else found.parts[number].kind
+        if kind not in (FREE, HINGE):
+            fail(self._file, f"site {name} should be in a body with a free or a hinge joint, or in one fixed to it")
+        frame = transform(self._data.site_xmat[site], self._data.site_xpos[site])
+        found.parts[number].things[name.removeprefix(THING)] = np.linalg.inv(found.parts[number].frame) @ frame
+
     def _moving_joints(self) -> Iterator[int]:
         """The joint of each body that moves, in the order of the bodies."""
         for body in sorted(set(range(1, self.model.nbody)) - self._left_out):
@@ -131,6 +149,8 @@ class Reader:
             low, high = (model.jnt_range[joint] - model.qpos0[model.jnt_qposadr[joint]]).tolist()
             if abs(low) > abs(high):
                 axis, low, high = -axis, -high, -low
+        if _KINDS[int(model.jnt_type[joint])] == FREE:
+            frame = transform(self._data.xmat[body], self._data.xpos[body])
         dof = int(model.jnt_dofadr[joint])
         welded = np.flatnonzero(np.array(self._part_of) == self._part_of[body])
         parent = self._part_of[int(model.body_parentid[body])]

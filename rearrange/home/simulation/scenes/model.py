@@ -17,14 +17,16 @@ from rearrange.home.errors import UserError
 from rearrange.home.geometry import matrix_quat
 from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import FLOOR_TYPE, home_mjcf
+from rearrange.home.simulation.mujoco.compiled_home import THING
 from rearrange.home.simulation.scenes.convex_parts import Solid
 from rearrange.home.simulation.scenes.objects import OwnObject
-from rearrange.home.simulation.scenes.scene_parts import MOST_DAMPING, STILL, THIN_M, Part, Pieces
+from rearrange.home.simulation.scenes.scene_parts import FREE, MOST_DAMPING, STILL, THIN_M, Part, Pieces
 
 _FLOOR_M = 0.01
 OWN_GROUP = 5  # of objects with meshes of their own
 UNSEEN_GROUPS = (0, 1, 4, OWN_GROUP)
-_BITS = {"still": (1, 0), "opened": (2, 0), "floor": (FLOOR_TYPE, 0)}  # contype, conaffinity, as in our homes
+# contype, conaffinity, as in our homes; what is free collides as objects do
+_BITS = {"still": (1, 0), "opened": (2, 0), "floor": (FLOOR_TYPE, 0), FREE: (8, 31)}
 _KINDS = {"box": mujoco.mjtGeom.mjGEOM_BOX, "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
           "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE, "sphere": mujoco.mjtGeom.mjGEOM_SPHERE}
 # At least as much as in our homes, so that what is left open stays open. HAB drives its joints with weak motors for it.
@@ -72,11 +74,13 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
         if part.parent == STILL:
             frame[:3, 3] -= origin
         body = (world if part.parent == STILL else bodies[part.parent]).add_body(
-            name=name, pos=frame[:3, 3], quat=matrix_quat(frame[:3, :3]), gravcomp=1.0)
+            name=name, pos=frame[:3, 3], quat=matrix_quat(frame[:3, :3]), gravcomp=float(part.kind != FREE))
         bodies.append(body)
         _add_joint(body, name, part)
         for solid in part.solids:
-            _add_geom(spec, body, solid, "opened", 1)
+            _add_geom(spec, body, solid, FREE if part.kind == FREE else "opened", 1)
+        for thing, mark in part.things.items():
+            body.add_site(name=f"{THING}{thing}", pos=mark[:3, 3], quat=matrix_quat(mark[:3, :3]), size=[0.01] * 3)
         if name in handles:
             local = np.linalg.inv(part.frame) @ (*(handles[name] + origin), 1.0)
             body.add_site(name=f"{name}_handle", pos=local[:3], size=[0.01] * 3)
@@ -124,13 +128,16 @@ def _weigh(body: mujoco.MjsBody, low: np.ndarray, high: np.ndarray, mass_kg: flo
 
 def _add_joint(body: mujoco.MjsBody, name: str, part: Part) -> None:
     """The joint, and mass as if the link were a box of even weight."""
-    kind = mujoco.mjtJoint.mjJNT_SLIDE if part.kind == "slide" else mujoco.mjtJoint.mjJNT_HINGE
-    limited, (low, high) = bool(np.isfinite(part.range).all()), part.range
-    body.add_joint(
-        name=name, type=kind, axis=part.axis, limited=limited,
-        range=(low, max(high, low + _STUCK)) if limited else (0.0, 0.0),
-        damping=np.full(3, min(max(part.damping, _LEAST_DAMPING[part.kind]), MOST_DAMPING[part.kind])),
-        frictionloss=max(part.friction, _LEAST_FRICTION[part.kind]), armature=_ARMATURE)
+    if part.kind == FREE:
+        body.add_freejoint(name=name)
+    else:
+        kind = mujoco.mjtJoint.mjJNT_SLIDE if part.kind == "slide" else mujoco.mjtJoint.mjJNT_HINGE
+        limited, (low, high) = bool(np.isfinite(part.range).all()), part.range
+        body.add_joint(
+            name=name, type=kind, axis=part.axis, limited=limited,
+            range=(low, max(high, low + _STUCK)) if limited else (0.0, 0.0),
+            damping=np.full(3, min(max(part.damping, _LEAST_DAMPING[part.kind]), MOST_DAMPING[part.kind])),
+            frictionloss=max(part.friction, _LEAST_FRICTION[part.kind]), armature=_ARMATURE)
     points = np.concatenate([solid.corners() for solid in part.solids] or [np.zeros((1, 3))])
     _weigh(body, points.min(axis=0), points.max(axis=0), part.mass_kg)
 

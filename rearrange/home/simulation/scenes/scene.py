@@ -203,6 +203,7 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
         if part.follows is not None:
             followers.setdefault(names[part.follows[0]], []).append((name, part.follows[1]))
     return CompiledScene(
-        followers=followers, layout=home.layout, silent_while_held=(cup,) * len(handles),
+        followers=followers, things=tuple(thing for part in loaded.pieces.parts for thing in part.things),
+        layout=home.layout, silent_while_held=(cup,) * len(handles),
         handle_reach_m=(FRONT_REACH_M,) * len(handles), meshes=meshes, unseen_groups=UNSEEN_GROUPS, scene=home, own=own,
         owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees, measure(model)))

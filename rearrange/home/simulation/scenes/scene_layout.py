@@ -54,6 +54,7 @@ class SceneHome:
     shut_off: frozenset[str] = frozenset()  # receptacles that no hand gets to, as behind doors that no skill opens
     holders: Mapping[str, str | None] = field(default_factory=dict)  # receptacle -> the object it belongs to, or stage
     found: frozenset[str] = frozenset()  # receptacles that are found from shape; the others are declared
+    things: tuple[str, ...] = ()  # that are marked to be moved, which no scene of Habitat does
 
     @property
     def handles(self) -> tuple[str, ...]:

@@ -37,17 +37,19 @@ from rearrange.home.simulation.scenes.reach import limit_leaders
 STAGE = 0  # the owner of what belongs to the stage
 STILL = -1  # the number of what does not move
 MOST_SOLIDS = 20_000  # of a scene
+FREE = "free"  # the kind of a part that hangs on nothing
 THIN_M = 0.05  # what lies on the floor and is not thicker, as a rug, a Fetch drives over
 # What a hand overcomes: 20 N at 0.5 m/s, 0.6 m from a hinge. No more is used: files damp joints for motors.
-MOST_DAMPING = {"slide": 40.0, "hinge": 15.0}
+MOST_DAMPING = {"slide": 40.0, "hinge": 15.0, FREE: 0.0}
 _RGBA = (0.5, 0.5, 0.5, 1.0)  # of a shape without a material
 _LINK_KG = 2.0  # of a link whose document gives no mass
 
 
 @dataclass(eq=False)
 class Part:
-    """A link that moves, with all that is fixed to it. parent: number of the part that it hangs on, or STILL.
-    frame: (4, 4) of the link in the world, everything closed. axis: unit, in the link.
+    """A link that moves, with all that is fixed to it. parent: number of the part that it hangs on, or STILL. kind:
+    slide, hinge, or free, of a thing to be moved. frame: (4, 4) of the link in the world, everything closed. axis:
+    unit, in the link.
     """
 
     handle: str
@@ -63,6 +65,7 @@ class Part:
     mass_center: np.ndarray = field(default_factory=lambda: np.zeros(3))  # (3,) in the link, as its document has it
     number: int = 0  # by which HAB's episodes call the link
     follows: tuple[int, tuple[float, ...]] | None = None  # number of a part, and the polynomial of its opening
+    things: dict[str, np.ndarray] = field(default_factory=dict)  # name -> mark (4, 4) in the link, of one to be moved
     solids: list[Solid] = field(default_factory=list)  # in the link
 
 
@@ -100,7 +103,7 @@ class Pieces:
         """What can be opened, in the order of objects and links."""
         found = []
         for part in self.parts:
-            if part.parent == STILL and part.follows is None and is_opening(part.kind, part.range):
+            if part.parent == STILL and part.follows is None and not part.things and is_opening(part.kind, part.range):
                 world = part.frame.copy()
                 world[:3, 3] += part.frame[:3, :3] @ part.mass_center
                 found.append(MovingLink(

@@ -62,7 +62,7 @@ def _of_split(dataset: str, names: Sequence[str], split: str) -> list[str]:
 
 def generated_episode(dataset: Path, kind: str, split: str, wanted: str | None, most: int, index: int) -> Episode:
     """Episode `index` of a kind in the scenes of `scenes_of`, of which the first `most` are used, in turn."""
-    called, scenes, layout_of = selected(dataset, split, wanted, most)
+    called, scenes, layout_of = selected(dataset, split, wanted, most)  # layouts are looked at where there are objects
     return generate_in_scenes(kind, called, scenes, index, layout_of)
 
 
