@@ -11,6 +11,7 @@ from dataclasses import dataclass
 Rgb = tuple[float, float, float]
 _SHELL, _GREY, _DARK, _BLACK = (0.93, 0.93, 0.92), (0.55, 0.57, 0.60), (0.21, 0.22, 0.25), (0.06, 0.06, 0.07)
 _BLUE, _GLASS, _RED = (0.13, 0.36, 0.66), (0.10, 0.16, 0.30), (0.80, 0.10, 0.08)
+_RUBBER = (0.86, 0.44, 0.14)
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,24 @@ def _arm() -> list[Shape]:
 
 
 def _gripper() -> list[Shape]:
-    """A round flange, a wide palm with two short fingers beside the suction cup, and the wrist camera."""
+    """A round flange, a wide palm with two short fingers beside the suction cup, and the wrist camera.
+
+    The cup is a stem with two thin folds: the camera at the wrist sees past it where it touches.
+    """
     made = [Shape("gripper", "cylinder", (0.046, 0.014), (-0.092, 0.0, 0.0), _GREY, "x"),
             Shape("gripper", "cylinder", (0.040, 0.020), (-0.064, 0.0, 0.0), _SHELL, "x"),
             Shape("gripper", "box", (0.024, 0.066, 0.030), (-0.024, 0.0, 0.0), _DARK),
             Shape("gripper", "box", (0.025, 0.040, 0.006), (-0.024, 0.0, 0.031), _BLUE),
             Shape("gripper", "box", (0.014, 0.018, 0.009), (-0.032, 0.0, 0.046), _BLACK),
-            Shape("gripper", "cylinder", (0.016, 0.010), (0.006, 0.0, 0.0), _GREY, "x")]
+            Shape("gripper", "cylinder", (0.016, 0.010), (0.006, 0.0, 0.0), _GREY, "x"),
+            Shape("gripper", "cylinder", (0.009, 0.016), (0.031, 0.0, 0.0), _RUBBER, "x"),
+            Shape("gripper", "cylinder", (0.017, 0.002), (0.030, 0.0, 0.0), _RUBBER, "x"),
+            Shape("gripper", "cylinder", (0.025, 0.003), (0.047, 0.0, 0.0), _RUBBER, "x")]
     made += [Shape("gripper", "box", (0.018, 0.007, 0.011), (0.014, side * 0.056, 0.0), _GREY) for side in (-1, 1)]
     return made
 
 
 FETCH: tuple[Shape, ...] = (*_base(), *_torso(), *_head(), *_arm(), *_gripper())
 INSTEAD_OF: tuple[str, ...] = ("base_body", "base_skirt", "base_deck", "base_column", "base_torso", "base_neck",
-                               "base_head", "base_visor", "gripper_palm")
+                               "base_head", "base_visor", "gripper_palm", "suction_cup")
 """Geoms of the model that these shapes stand for."""
