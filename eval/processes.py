@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from rearrange.home import own_packages
 from trainer.faults.signals import signal_name
 from trainer.workers.worker import begin_child, end_child, signals_held, start_child
 
@@ -127,6 +128,7 @@ def main() -> None:
     connection = Connection(int(sys.argv[1]))
     try:
         sys.path[:] = connection.recv()
+        own_packages.claim()
         work, job = connection.recv()
         while True:
             for message in _answers(work, job, connection.recv()):

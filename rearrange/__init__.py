@@ -20,11 +20,12 @@ if sys.version_info < (3, 11):  # before anything that it does not know is impor
     print(needed, file=sys.stderr)
     sys.exit(2)
 
+import warnings  # noqa: E402
 from importlib import import_module  # noqa: E402
 from itertools import pairwise  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from rearrange.home import old_names  # noqa: E402
+from rearrange.home import old_names, own_packages  # noqa: E402
 
 if TYPE_CHECKING:
     from eval.trained_policy import load_pretrained
@@ -42,6 +43,7 @@ _HOME = {"RearrangeEnv": "rearrange.env.skill_env", "UserError": "rearrange.home
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'rearrange' has no attribute '{name}'")
+    own_packages.claim(*own_packages.IMPORTED if name == "load_pretrained" else ("trainer", "skills"))
     return getattr(import_module(_HOME[name]), name)
 
 
@@ -54,5 +56,7 @@ def _is_command_line() -> bool:
 
 
 old_names.install()
-if not _is_command_line():
+if not _is_command_line():  # which says it itself
+    for sentence in own_packages.overwritten():
+        warnings.warn(sentence, RuntimeWarning, stacklevel=2)
     import_module("rearrange.env.registration").register_envs()

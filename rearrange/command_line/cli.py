@@ -52,6 +52,8 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # names of files that are no UTF-8 are printed as they are
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="surrogateescape")
+    if argv is None:
+        own_packages.come_first()
     if own_packages.in_the_way("trainer"):
         follow_parent()
         return _status(words)  # which says so
@@ -163,7 +165,7 @@ def _dispatch(words: list[str]) -> int:
         print(INTRODUCTION)
         return 0
     if words[0] != "doctor":  # which tells all of it
-        own_packages.check()
+        own_packages.claim()
     if words[0] == "help":
         words = [words[1], "--help", *words[2:]]
     first, rest = words[0], words[1:]

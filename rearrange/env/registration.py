@@ -78,7 +78,7 @@ def make_vector(name_of_id: str, num_envs: int = 1, autoreset_mode: str = "NextS
 
 def make_scenario(name_of_id: str, **settings: Any) -> ScenarioEnv:
     """The environment of a whole scenario, for one policy; settings as in `planner.make_env`."""
-    own_packages.check("skills")
+    own_packages.claim("skills")
     name = _chosen("scenario", name_of_id, settings) if name_of_id == "scenario" else name_of_id
     return own_packages.load("planner").make_env(name, **settings)
 

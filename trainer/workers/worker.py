@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,15 +67,24 @@ class Setup:
 def start_child(module: str, theirs: socket.socket) -> subprocess.Popen:
     """Start `python -m module <file descriptor of its socket> <our process id>`, with our modules and one thread.
 
-    -P: a file trainer.py or eval.py in the folder where the user stands is not ours. It leads a process group: Ctrl-C
+    A file trainer.py or eval.py of the user is not ours (-P, and the order of paths). It leads a process group: Ctrl-C
     does not reach it, and what it starts ends with it. Signals wait until it can leave them to us.
     """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    paths = {"PYTHONPATH": os.pathsep.join(str(p) or os.getcwd() for p in sys.path)}
+    paths = {"PYTHONPATH": os.pathsep.join(_paths({"trainer", module.partition(".")[0]}))}
     command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())]
     with signals_held():
         return subprocess.Popen(command, process_group=0, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                                 env=os.environ | threads | paths)
+
+
+def _paths(names: set[str]) -> list[str]:
+    """Where Python looks for modules; folders that hold others of these names, which are ours, come last."""
+    home, paths = Path(__file__).resolve().parents[2], [str(path) or os.getcwd() for path in sys.path]
+    hiding = [path for path in paths if Path(path).resolve() != home and any(
+        Path(path, name).is_dir() or Path(path, f"{name}.py").is_file() for name in names)]
+    others = [path for path in paths if path not in hiding]
+    return [*others, *[str(home)] * (str(home) not in others), *hiding] if hiding else paths
 
 
 def is_stopped(process: subprocess.Popen) -> bool:

@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rearrange.home import own_packages
 from rearrange.home.errors import UserError
 from rearrange.home.settings.setting_fields import TEXTS
 from trainer.logs.printable import first_line, printable
@@ -106,6 +107,7 @@ def is_importable(word: str) -> bool:
 def imported(word: str, key: str, value: str | None = None) -> Any:
     """What `package.module:Name` is, the word itself or the value that it stands for. UserError if it cannot be
     imported."""
+    _look_here(value or word)
     try:
         return metadata.EntryPoint(word, value or word, "").load()
     except KeyboardInterrupt:
@@ -113,7 +115,25 @@ def imported(word: str, key: str, value: str | None = None) -> Any:
     except BaseException as error:  # whatever foreign code raises, SystemExit too
         missing = isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] not in sys.modules
         hint = f" Put the folder of {error.name} on PYTHONPATH, or install it." if missing else ""
+        hint = hint or own_packages.hint(error, Path.cwd()) or _another(value or word)
         raise UserError(f"{key}={word} cannot be loaded: {told(error)}.{hint}") from error
+
+
+def _look_here(word: str) -> None:
+    """Let Python also look in the working directory for a module, behind everything else."""
+    top, here = re.split(r"[.:]", word)[0], os.getcwd()
+    if here not in sys.path and any(os.path.exists(os.path.join(here, name)) for name in (top, f"{top}.py")):
+        sys.path.append(here)
+
+
+def _another(word: str) -> str:
+    """What to say where a module of the working directory has the name of one that Python found elsewhere."""
+    top = re.split(r"[.:]", word)[0]
+    there = getattr(sys.modules.get(top), "__file__", None)
+    here = next((path for path in (Path.cwd() / f"{top}.py", Path.cwd() / top / "__init__.py") if path.is_file()), None)
+    if there is None or here is None or Path(there).resolve() == here:
+        return ""
+    return f" {top} is {there}, which Python finds before {here}: give yours another name."
 
 
 def told(error: BaseException) -> str:
