@@ -14,12 +14,12 @@ import numpy as np
 import viser
 from viser import uplot
 
+from eval.view.cameras import WAYS
 from eval.view.driver import FACINGS, HAND_STEP_M
 from rearrange.command_line.composition.options import MANY, ViewOptions
 
 BACKGROUND_RGB = (38, 42, 50)
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 100.0)
-CAMERAS = ("orbit", "follow", "robot's eye")
 COLOURS = ("#4896eb", "#f57d15", "#2ea057", "#c94137", "#b58be0", "#e0c341", "#3fbfc4", "#e887b6", "#9aa0aa", "#8d6e4f")
 CURVE_POINTS = 400
 MOST_WAITING = 64  # calls; what is pressed beyond them is dropped
@@ -47,6 +47,7 @@ class Page:
         self.server, self.calls = server, queue.Queue(MOST_WAITING)
         self.dropped = 0  # calls, since `pressed`
         self.cameras: dict[int, str] = {}  # of each browser
+        self.was_seen = False  # a browser has come
         gui = server.gui
         gui.configure_theme(dark_mode=True, show_logo=False, show_share_button=False, brand_color=(72, 150, 235))
         server.scene.set_background_image(np.full((4, 4, 3), BACKGROUND_RGB, np.uint8), format="png")
@@ -136,9 +137,10 @@ class Page:
 
     async def _greet(self, client: viser.ClientHandle) -> None:
         """Give a browser that opened the page its camera. It cannot have left: both happen in the server's thread."""
-        self.cameras[client.client_id] = CAMERAS[0]
+        self.cameras[client.client_id] = WAYS[0]
+        self.was_seen = True
         with self.looks:
-            camera = client.gui.add_dropdown("Camera", CAMERAS, order=-1.0)
+            camera = client.gui.add_dropdown("Camera", WAYS, order=-1.0)
 
         @camera.on_update
         async def _(event: Any) -> None:
@@ -183,6 +185,11 @@ class Page:
             (x, y, z), (dx, dy, dz) = event.ray_origin, event.ray_direction
             if dz < -1e-3 and z > 0:
                 self._call(name, x - dx * z / dz, y - dy * z / dz)
+
+    @property
+    def watching(self) -> str:
+        """How many browsers look, in words."""
+        return f"{len(self.cameras)} browsers watch" if len(self.cameras) != 1 else "1 browser watches"
 
     @property
     def speed(self) -> float:

@@ -61,8 +61,8 @@ def view(settings: Settings, prepare: choices.Prepare) -> None:
 
 def _run(viewer: Viewer, config: Any, task: str, port: int) -> None:
     """Run the viewer until Ctrl-C."""
-    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{port}; Ctrl-C "
-          "ends it", flush=True)
+    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{port}; it plays "
+          "once a browser is there; Ctrl-C ends it", flush=True)
     if config.host not in ("127.0.0.1", "localhost", "::1"):
         print("other machines that reach this one can look and drive, too", flush=True)
     try:
@@ -160,7 +160,7 @@ class Viewer:
             self._steps -= 1
             return True
         driver = self.session.driver
-        return self.playing and (driver is None or driver.is_busy or not self._page.waits.value)
+        return self.playing and self._page.was_seen and (driver is None or driver.is_busy or not self._page.waits.value)
 
     def _advance(self) -> None:
         session = self.session
@@ -332,7 +332,7 @@ class Viewer:
         if session.done:
             head += "\n\n**success**" if session.success else f"\n\n**failure**: {session.reason}"
         page.head.content = head
-        page.now.content = "\n".join(f"- {line}" for line in self._lines())
+        page.now.content = "\n".join(f"- {line}" for line in [*self._lines(), page.watching])
         steps, at = session.plan()
         page.steps.visible = bool(steps)
         page.plan.content = "\n".join(f"{k + 1}. **{step}**  (now)" if k == at else f"{k + 1}. ~~{step}~~" if k < at

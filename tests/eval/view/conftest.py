@@ -26,6 +26,7 @@ def view() -> Iterator[Callable[..., Any]]:
     def make(*words: str, allowed_hosts: tuple[str, ...] = ()) -> Viewer:
         server = make_server("127.0.0.1", 0, allowed_hosts)
         opened.append((server, Viewer(server, *made(*words, "speed=100"))))
+        opened[-1][1]._page.was_seen = True  # it plays without waiting for a browser
         return opened[-1][1]
 
     yield make

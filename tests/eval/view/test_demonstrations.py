@@ -103,6 +103,7 @@ from tests.eval.view.test_demonstrations import drive
 from tests.eval.view.views import made
 server = make_server("127.0.0.1", 0)
 viewer = Viewer(server, *made(*sys.argv[1:], "speed=100"))
+viewer._page.was_seen = True
 print("ready", flush=True)
 for _ in range(8):
     drive(viewer)
