@@ -161,8 +161,8 @@ class Belief:
         if self.steps % LOOK_EVERY == 0:
             self.look()
 
-    def look(self) -> None:
-        """Take in what the head camera shows now."""
+    def look(self) -> tuple[list[int], list[str]]:
+        """Take in what the head camera shows now: which objects, and which drawers and doors."""
         depth, owners = self.eyes.owner_image()
         pose, hand = self.eyes.base_pose, self.eyes.hand_position()
         lowest = FIRST_JOINT - len(self.handles)
@@ -172,8 +172,9 @@ class Belief:
                 for index in recognised if index >= 0}
         if self.is_holding and self.held_handle is None:
             self._check_hand(seen, hand)
+        shown = [name for k, name in enumerate(self.handles) if FIRST_JOINT - k in recognised]
         for k, name in enumerate(self.handles):
-            if name != self.held_handle and FIRST_JOINT - k in recognised:
+            if name in shown and name != self.held_handle:
                 body = self._body(name)
                 opening = fit_opening(body, depth, owners == FIRST_JOINT - k, pose, self.openings[name])
                 if self.noise_m:  # as of an object, here of the handle
@@ -191,6 +192,7 @@ class Belief:
                 thing.missed = thing.missed + 1 if empty[index] else 0
                 if thing.missed == _SURE and self._in_the_open(thing):
                     thing.position = (*thing.position[:2], _FLOOR_M)  # it fell
+        return list(seen), shown
 
     def _see(self, thing: _Thing, sighting: Sighting) -> None:
         """An object was seen; a glimpse does not replace a better view of the same place."""

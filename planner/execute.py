@@ -397,7 +397,7 @@ class Executor:
         goes_on = ended == "done" or step.skill == "navigate" or (hold and self.rules.recovery != "none")
         held_up = ended == "held_up" and not self._failures[str(step.operator)]  # the next time it may be near enough
         if not hold or held_up:
-            self._failures.update({str(step.operator), *(self.symbols.objects.keys() & step.operator.args)})
+            self._note_failure(step)
         if (hold and ended != "lost" and not held_up) or self._is_look(step) or not self._recover():
             if not goes_on:
                 return self._give_up(f"{step.skill}: time limit")
@@ -409,6 +409,9 @@ class Executor:
             self._phase, self._count, self.request = "reset_arm", 0, None
         else:
             self._begin_next()
+
+    def _note_failure(self, step: Step) -> None:
+        self._failures.update({str(step.operator), *(self.symbols.objects.keys() & step.operator.args)})
 
     def _effects_hold(self, step: Step, world: World) -> bool:
         """Whether the effects of the step are true in a world; where the robot is counts for navigate alone."""

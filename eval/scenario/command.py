@@ -28,11 +28,15 @@ from rearrange.home.apartments.episodes import Episode, read_episodes, repeated_
 from rearrange.home.errors import UserError
 from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.remote import RemoteSettings
+from skills import SKILLS
 
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
 
 VIDEOS = 3  # first success, first failure, longest
+# Settings that an evaluation alone has, as they are elsewhere.
+EVAL_ALONE = {"substitute": False, "subtasks": False, "network": None, "remote": {}, "video_speed": 1,
+              "handoffs": False}
 
 
 def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
@@ -118,8 +122,11 @@ def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult], tries: int |
         run.say(f"handoffs  {folder / skill}.json.gz ({len(episodes)}; for sim.episodes=)")
 
 
-def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
-    """The job that settings describe. Raises UserError for what cannot work: agent, checkpoints, scenario, plan."""
+def make_job(plain: dict[str, Any], run: Run, every_skill: bool = False) -> hab.Job:
+    """The job that settings describe. Raises UserError for what cannot work: agent, checkpoints, scenario, plan.
+
+    every_skill: not only those that plans need have something that runs them.
+    """
     asked = plain["agent"] or "tp_srl"
     agent = "tp_srl" if asked == "pretrained" else asked
     if agent not in AGENTS:
@@ -144,7 +151,7 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
     if agent == "monolithic":
         found = _whole_task(scenario, plain)
     else:
-        needed = needed_skills(scenario, rules, plain)
+        needed = list(SKILLS) if every_skill else needed_skills(scenario, rules, plain)
         found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name, plain["network"],
                         RemoteSettings(**plain["remote"]), plain["sim"]["observations"], plain["sim"]["camera_size"])
     sim = plain["sim"]
@@ -159,10 +166,9 @@ def make_job(plain: dict[str, Any], run: Run) -> hab.Job:
 
 def watched_job(plain: dict[str, Any], settings: Settings, agent: str, checkpoint: str | None) -> hab.Job:
     """The job of `rearrange record` and `rearrange view`, whose settings lack some of an evaluation's."""
-    usual = {"substitute": False, "subtasks": False, "network": None, "remote": {}, "video_speed": 1, "handoffs": False}
     agent = "tp_srl" if agent == "newest" else agent
     run = SimpleNamespace(settings=settings, videos=None)
-    return make_job(plain | usual | {"agent": agent, "checkpoint": checkpoint}, run)
+    return make_job(plain | EVAL_ALONE | {"agent": agent, "checkpoint": checkpoint}, run)
 
 
 def _protocol(run: Run) -> str:

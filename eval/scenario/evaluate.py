@@ -278,7 +278,8 @@ def make_agents(job: Job, executors: Sequence[Executor]) -> dict[str, Agent]:
     return agents
 
 
-def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv) -> Executor | WholeTask:
+def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv,
+                  kind: type[Executor] = Executor) -> Executor | WholeTask:
     """An environment of the scenario, and what carries plans out in it, or asks one policy for every action."""
     if NAME in job.skills:
         source = job.skills[NAME]
@@ -294,7 +295,7 @@ def make_executor(job: Job, make_env: Callable[..., ScenarioEnv] = ScenarioEnv) 
     sizes = {name: source.image_size for name, source in job.skills.items()}
     env = make_env(job.scenario, HomeSettings(depth_size=0, **job.env))
     seen = {name: (source.seen, source.camera_size) for name, source in job.skills.items()}
-    return Executor(env, skills, experts, job.rules, sizes, job.handoffs, seen)
+    return kind(env, skills, experts, job.rules, sizes, job.handoffs, seen)
 
 
 def _point_goal(source: Source, job: Job) -> Callable[..., Any]:

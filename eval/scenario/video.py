@@ -63,7 +63,7 @@ def record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, int, Path
     """
     name = f"episode_{result.index:04d}_{'success' if result.success else 'failure'}.mp4"
     with VideoWriter(Path(job.video_dir) / name, pace(job.video_speed)[1]) as video:
-        film, steps, told = _Film(video, job), run_again(job, result.index, result.slot), 0
+        film, steps, told = Film(video, job), run_again(job, result.index, result.slot), 0
         while True:
             try:
                 film.watch(next(steps))
@@ -76,11 +76,11 @@ def record_one(job: Job, result: EpisodeResult) -> Iterator[tuple[int, int, Path
         if (again.success, again.steps, again.metrics) != (result.success, result.steps, result.metrics):
             raise RuntimeError(f"episode {result.index} went another way when it was run again: {result.steps} steps "
                                f"before, {again.steps} now.")
-        film.last(again)
+        film.last(again.success, "" if again.success else f"{again.ended_in}: {again.reason}")
     yield result.index, video.frames, video.path
 
 
-class _Film:
+class Film:
     """One frame every so many steps as `video_speed` asks for, and one at the end with the outcome."""
 
     def __init__(self, video: VideoWriter, job: Job) -> None:
@@ -94,10 +94,9 @@ class _Film:
         elif not run.done:
             run.env.scene.follow()
 
-    def last(self, result: EpisodeResult) -> None:
-        """The end: where and why."""
-        why = "" if result.success else f"{result.ended_in}: {result.reason}".replace("_", " ")
-        self._add(result.success, why)
+    def last(self, success: bool, why: str) -> None:
+        """The end. why: of a failure."""
+        self._add(success, why.replace("_", " "))
 
     def _add(self, outcome: bool | None = None, why: str = "") -> None:
         run, env, scene = self._run, self._run.env, self._run.env.scene

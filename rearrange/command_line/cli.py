@@ -1,5 +1,5 @@
 """The front door: `rearrange train | eval | record | view | reproduce | bench | report | export | scenes | serve |
-list | doctor`.
+tools | list | doctor`.
 
     rearrange train skill=pick seed=1          one run
     rearrange train -m skill=pick seed=0,1,2   a sweep: one run, and one directory, per combination
@@ -21,7 +21,7 @@ import traceback
 
 from rearrange import __version__
 from rearrange.command_line import launcher_words
-from rearrange.command_line.composition.command_names import BARE_WORDS, COMMANDS, FLAGS, RUNLESS
+from rearrange.command_line.composition.command_names import BARE_WORDS, COMMANDS, FLAGS, RUNLESS, SINGLE
 from rearrange.command_line.runs.exit_with_parent import follow_parent
 from rearrange.home import own_packages
 from rearrange.home.errors import UserError
@@ -38,7 +38,7 @@ rearrange: teach a home robot to navigate, pick, place, open and close, and chai
   rearrange train skill=pick                the full training run; skill=all trains every skill, one after another
   rearrange reproduce                       Figure 6 of the VER paper, from nothing, overnight; preset=smoke: minutes
   rearrange report | view                   the newest runs as a page for the browser | a home in it: watch or drive
-  rearrange record | export | serve         demonstrations as a data set | a policy as a file | acting over a websocket
+  rearrange record | export | serve | tools demonstrations | a policy as a file, or over a websocket | an agent's tools
   rearrange scenes export out=homes         our homes, objects, robot and episodes as a data set for Habitat
   rearrange list | bench sim | doctor       skills, simulators, checkpoints | speed of this machine | what is installed
 
@@ -220,7 +220,7 @@ def _command(command: str, words: list[str]) -> int:
         screen.is_expendable()
         _end_like_ctrl_c()
         return every_skill.run(command, typed, group=every.partition("=")[0])
-    if "--multirun" in flags and command in RUNLESS:
+    if "--multirun" in flags and command in SINGLE:
         raise UserError(f"{command} has no sweeps: leave -m out, and give every setting one value.")
     if "--multirun" in flags and not flags & {"--help", "--cfg"}:
         from rearrange.command_line import sweep
@@ -242,7 +242,7 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange.command_line.key_help import help_text
 
         print(help_text(settings, COMMANDS[command])
-              + (launcher_words.HELP if command not in RUNLESS or command == "reproduce" else ""))
+              + (launcher_words.HELP if command not in SINGLE or command == "reproduce" else ""))
         return 0
     if "--cfg" in flags:
         for number, (line, settings) in enumerate(jobs):
@@ -294,7 +294,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
     from rearrange.command_line import commands  # torch and the simulator, from here on
 
     _end_like_ctrl_c()
-    work = {"train": commands.train, "eval": commands.evaluate, "bench": commands.bench}[command]
+    work = getattr(commands, "evaluate" if command == "eval" else command)
     try:
         with run.keeps_warnings():
             result = work(settings.config, run)

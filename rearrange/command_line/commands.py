@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,21 +32,28 @@ register_envs()  # a policy may be of any environment that `gymnasium.make` know
 
 def evaluate(config: DictConfig, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
-    from eval.processes import ProcessDied
-    from eval.video import VideoError
-    from trainer.errors import RankError
-
     plain = OmegaConf.to_container(config, resolve=True)
-    try:
+    with _failures_told(run):
         if plain.get("hab"):
             from eval.scenario import command as hab_command
 
             return hab_command.evaluate(plain, run)
         return evaluate_skill(plain, run)
+
+
+@contextmanager
+def _failures_told(run: Run) -> Iterator[None]:
+    """End a run with one sentence where a process, a server or a video fails."""
+    from eval.processes import ProcessDied
+    from eval.video import VideoError
+    from trainer.errors import RankError
+
+    try:
+        yield
     except (ProcessDied, RemoteError, VideoError, RankError) as error:
         run.log(str(error))
         if not getattr(error, "told_elsewhere", False):
-            print(f"rearrange eval: {error}", file=sys.stderr)
+            print(f"rearrange {run.settings.command}: {error}", file=sys.stderr)
         run.finish("failed")
         raise SystemExit(1) from None
 
@@ -81,6 +89,14 @@ def serve(config: DictConfig) -> None:
     from eval.remote.serving import run
 
     run(OmegaConf.to_container(config, resolve=True))
+
+
+def tools(config: DictConfig, run: Run) -> dict[str, float]:
+    """`rearrange tools`: until the client goes."""
+    from eval.tools.command import offer
+
+    with _failures_told(run):
+        return offer(OmegaConf.to_container(config, resolve=True), run)
 
 
 def bench(config: DictConfig, run: Run) -> dict[str, float]:

@@ -7,7 +7,7 @@ import textwrap
 
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.command_line.composition import options
-from rearrange.command_line.composition.command_names import RUNLESS
+from rearrange.command_line.composition.command_names import SINGLE
 from rearrange.command_line.composition.parse_overrides import REQUIRED, leaves
 from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.setting_fields import shown
@@ -56,6 +56,7 @@ EXAMPLES = {
         "rearrange scenes episodes dataset=replica_cad/replicaCAD.scene_dataset_config.json hab=set_table count=100",
     ),
     "serve": ("rearrange serve skill=pick", "rearrange serve checkpoint=outputs/train/pick/latest port=8000"),
+    "tools": ("rearrange tools hab=set_table", "rearrange tools hab=tidy_house agent=expert episode=3 video=1"),
     "view": (
         "rearrange view",
         "rearrange view skill=open_fridge agent=pretrained",
@@ -82,7 +83,7 @@ def help_text(settings: Settings, summary: str) -> str:
         "  --help     this page, for the choices given beside it",
         "  --cfg job  print every setting with its value, and do nothing",
     ]
-    if command not in RUNLESS:
+    if command not in SINGLE:
         lines += ["  -m         sweep: one run per combination of comma-separated values"]
     groups = options.groups(command)
     if groups:

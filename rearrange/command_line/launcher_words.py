@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rearrange.command_line.composition.command_names import RUNLESS
+from rearrange.command_line.composition.command_names import SINGLE
 from rearrange.home.errors import UserError
 
 OBJECTIVE = "objective"
@@ -24,7 +24,7 @@ def of_settings(command: str, words: Sequence[str], several: str | None, sweep: 
     """The words that are settings. One sentence if another has no meaning, since there are not several jobs."""
     others, hydras = split(words)
     if hydras and not several:
-        how = f"{command} has no jobs: leave it out." if command in RUNLESS else "add -m, which runs them."
+        how = f"{command} has no jobs: leave it out." if command in SINGLE else "add -m, which runs them."
         raise UserError(f"'{hydras[0]}' says how several jobs run, and {how}")
     objective = next((word for word in others if word.split("=")[0] == OBJECTIVE), None)
     if objective and not sweep:

@@ -53,7 +53,8 @@ def test_a_signature_is_the_sources():
 def test_the_types_hold(tmp_path):
     """mypy, on the public modules and on the Python examples of the pages."""
     pytest.importorskip("mypy", reason="mypy is not installed: pip install -e '.[test]'")
-    absent = [words for words, module in (("stable_baselines3", "stable_baselines3"), ("import mjx", "mujoco.mjx"))
+    absent = [words for words, module in (("stable_baselines3", "stable_baselines3"), ("import mjx", "mujoco.mjx"),
+                                           ("from mcp", "mcp"))
               if not find_spec(module)]
     for page in PAGES:
         for number, code in enumerate(blocks(page, "python")):

@@ -65,7 +65,7 @@ def test_the_page_of_the_command_line_lists_every_command():
 
 
 EXAMPLES = [(name, i) for name, page in zip(NAMES, PAGES) for i, code in enumerate(blocks(page, "python"))
-            if not re.search("stable_baselines3|lerobot|onnxruntime", code)]  # those have tests of their own
+            if not re.search("stable_baselines3|lerobot|onnxruntime|from mcp", code)]  # those have tests of their own
 
 
 @pytest.mark.parametrize("name, number", EXAMPLES)

@@ -334,6 +334,26 @@ class ServeOptions:
 
 
 @dataclass(frozen=True)
+class ToolsOptions:
+    """Offer the robot's skills in an episode of a scenario as tools that an agent calls, over MCP."""
+
+    agent: str = setting(
+        "pretrained", "what runs the skills: the policies that come with the package; of each the newest finished "
+                      "training run; scripted experts that see everything; random actions", choices=SOURCES)
+    episode: int = like(ViewOptions, "episode", text="its number, as in an evaluation with the same seed")
+    seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
+    split: str = like(ViewOptions, "split")
+    deterministic: bool = like(EvalOptions, "deterministic")
+    skills: Mapping[str, str | None] = like(EvalOptions, "skills")
+    planner: Rules = field(default_factory=Rules)
+    video: int = setting(0, "1 films the episode as mp4", at_least=0, at_most=1)
+    video_speed: float | None = like(EvalOptions, "video_speed", text="how fast it is; 1 = as fast as the robot; "
+                                                                      "null = 4")
+    name: str | None = setting(None, "directory of the run; null = date and time")
+    output: str = setting("outputs", "where it is kept: <output>/tools/<scenario>/<name>/", path=True)
+
+
+@dataclass(frozen=True)
 class ListOptions:
     """Show skills, simulators and checkpoints."""
 
@@ -356,7 +376,8 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
     "reproduce": (ReproduceOptions, {"preset": "laptop"}), "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}), "export": (ExportOptions, {"skill": None, "nav": None}),
     "scenes": (ScenesOptions, {"skill": None, "hab": None}),
-    "serve": (ServeOptions, {"skill": None, "nav": None}), "list": (ListOptions, {})}
+    "serve": (ServeOptions, {"skill": None, "nav": None}),
+    "tools": (ToolsOptions, {"hab": None, "planner": "honest", "sim": "mujoco"}), "list": (ListOptions, {})}
 
 
 # ------------------------------------------------------------------ groups

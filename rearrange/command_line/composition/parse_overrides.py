@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.command_line.composition import options, other_words
-from rearrange.command_line.composition.command_names import RUNLESS
+from rearrange.command_line.composition.command_names import SINGLE
 from rearrange.command_line.composition.options import AGENTS
 from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
@@ -34,7 +34,8 @@ from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaul
 from skills import without_entry
 from trainer.setting_rules import converted
 
-REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench"}
+REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench",
+            "tools": "hab"}
 SCENARIO_AGENTS = ("tp_srl", "tp_srl_nonav", "monolithic", "tp_spa")
 HINTS = {"logger.wandb": " Did you mean logger=wandb?"}  # setting -> what is said of a value that it does not take
 TASK_GROUPS = ("skill", "nav", "hab")  # of which a command takes one
@@ -65,10 +66,10 @@ def compose(command: str, words: list[str]) -> Settings:
     for override in overrides:
         check_shape(override)
         if override.is_sweep_override():
-            how = (f"{command} has no sweeps: give one value." if command in RUNLESS
+            how = (f"{command} has no sweeps: give one value." if command in SINGLE
                    else "add -m to run them one after another.")
             raise UserError(f"'{override.input_line}' names several "
-                            "values" + (", and " if command in RUNLESS else ": ") + how)
+                            "values" + (", and " if command in SINGLE else ": ") + how)
         if override.key_or_group in groups:
             if not _is_own(override):
                 check_choice(override.key_or_group, override.value())
@@ -156,12 +157,12 @@ def require(settings: Settings) -> None:
         there = options.choices(group)
         word = "sim" if group == "bench" else f"{group}={'pick' if 'pick' in there else there[0]}"
         raise UserError(
-            f"which {'measurement' if group == 'bench' else group}? For example: rearrange {settings.command} "
+            f"which {CALLED.get(group, 'measurement')}? For example: rearrange {settings.command} "
             f"{word}. Choices: {', '.join(there)}."
             + (" Or a navigation task, nav=: "
                f"{', '.join(options.choices('nav'))}." if "nav" in options.groups(settings.command) else "")
-            + (" Or a scenario, hab=: "
-               f"{', '.join(options.choices('hab'))}." if "hab" in options.groups(settings.command) else "")
+            + (f" Or a scenario, hab=: {', '.join(options.choices('hab'))}."
+               if group != "hab" and "hab" in options.groups(settings.command) else "")
         )
 
 
