@@ -14,10 +14,12 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import gymnasium
 import numpy as np
@@ -32,6 +34,7 @@ MOST_ACTIONS = 1000  # of a chunk
 _log = logging.getLogger(__name__)
 _AGAIN_S = 0.2  # between two tries to connect
 _CLOSE_S = 1.0  # for a server to say goodbye
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 
 class RemoteAgent:
@@ -192,8 +195,12 @@ def connect_to(remote: Remote) -> tuple[ClientConnection, bytes]:
 
 
 def _opened(url: str, timeout_s: float) -> tuple[ClientConnection, bytes]:
-    """Try to connect once; raise what that fails with."""
-    connection = connect(url, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s, close_timeout=_CLOSE_S)
+    """Try to connect once; raise what that fails with. A server of this machine is reached without any proxy."""
+    there = urlsplit(url)
+    here = there.scheme in ("ws", "wss") and there.hostname in _HERE and there.port
+    sock = socket.create_connection((there.hostname, there.port), timeout_s) if here else None
+    connection = connect(url, sock=sock, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s,
+                         close_timeout=_CLOSE_S)
     try:
         about = connection.recv(timeout_s)
         if not isinstance(_decoded(url, about), dict):

@@ -130,6 +130,16 @@ def test_what_is_sent_and_what_is_done():
     assert np.array_equal(heard[0]["observation/joint"], SEEN["joint"])
 
 
+def test_a_server_of_this_machine_is_reached_beside_a_proxy(monkeypatch):
+    """Where the environment names one for the network, at which nobody listens here."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with answering(pack({"actions": np.ones((1, 3))})) as url:
+        one = agent(url)
+        assert one.act({0: SEEN})[0].tolist() == [1, 1, 1]
+        one.end(0)
+
+
 def test_of_a_chunk_so_many_actions_are_carried_out():
     with answering(*[pack({"actions": np.eye(3)})] * 2) as url:
         one = agent(url, settings=RemoteSettings(timeout_s=60.0, chunk=2))
