@@ -114,7 +114,8 @@ def test_an_extra_changes_no_version_of_what_is_there(python, resolver, tmp_path
 def test_every_folder_with_code_is_a_package():
     folders = {path.parent.relative_to(HOME) for path in HOME.glob("*/**/*.py")}
     code = {folder for folder in folders
-            if folder.parts[0] not in ("tests", "docs", "benchmarks", "build") and not folder.parts[0].startswith(".")}
+            if folder.parts[0] not in ("tests", "docs", "examples", "benchmarks", "build")
+            and not folder.parts[0].startswith(".")}
     assert {folder.parts[0] for folder in code} == set(PACKAGES)
     assert all((HOME / folder / "__init__.py").exists() for folder in code)
 

@@ -7,11 +7,20 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2]
 PAGES = [HOME / "README.md", *sorted((HOME / "docs").rglob("*.md"))]
+PROGRAMS = HOME / "examples"
 
 
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced code blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def shown(page: Path) -> list[tuple[str, str]]:
+    """The files of examples/ that a page shows: each code block below a paragraph that names one and ends with a
+    colon.
+    """
+    link, rest = r"\]\((?:\.\./)*examples/([\w.]+)\)", r"(?:(?!\n\n).)*:\n\n"
+    return re.findall(rf"{link}{rest}```\w+\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def prose(page: Path) -> str:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 
 from docs import api_page
-from tests.docs.markdown import HOME, PAGES, blocks
+from tests.docs.markdown import HOME, PAGES, PROGRAMS, blocks
 
 
 def test_the_pages_are_up_to_date():
@@ -51,7 +51,7 @@ def test_a_signature_is_the_sources():
 
 
 def test_the_types_hold(tmp_path):
-    """mypy, on the public modules and on the Python examples of the pages."""
+    """mypy, on the public modules and on the Python code of the pages and of examples/."""
     pytest.importorskip("mypy", reason="mypy is not installed: pip install -e '.[test]'")
     absent = [words for words, module in (("stable_baselines3", "stable_baselines3"), ("import mjx", "mujoco.mjx"),
                                            ("from mcp", "mcp"))
@@ -61,6 +61,6 @@ def test_the_types_hold(tmp_path):
             if not any(words in code for words in absent):
                 (tmp_path / f"{page.stem}_{number}.py").write_text(code, encoding="utf-8")
     mypy = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir", str(tmp_path / "cache")]
-    for arguments in ([], sorted(map(str, tmp_path.glob("*.py")))):
+    for arguments in ([], sorted(map(str, [*tmp_path.glob("*.py"), *PROGRAMS.glob("*.py")]))):
         done = subprocess.run([*mypy, *arguments], cwd=HOME, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

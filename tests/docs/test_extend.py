@@ -24,7 +24,7 @@ def copy(tmp_path_factory):
     for name in ("rearrange", "skills", "planner", "trainer", "eval", "configs", "docs", "tests"):
         shutil.copytree(HOME / name, folder / name, ignore=shutil.ignore_patterns("*.pt", "images", "findings"))
     shutil.copy(HOME / "pyproject.toml", folder)
-    (folder / "skills" / "touch.py").write_text(blocks(PAGES / "add_skill.md", "py")[0], encoding="utf-8")
+    shutil.copy(HOME / "examples" / "own_skill.py", folder / "skills" / "touch.py")
     return folder
 
 

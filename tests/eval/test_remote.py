@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import runpy
 import sys
 import threading
 from contextlib import contextmanager
@@ -241,9 +242,7 @@ def test_our_server_says_what_is_wrong_and_goes_on(message, said):
 
 def test_a_skill_and_a_skill_of_a_plan_are_done_by_the_server_of_the_guide(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    guide = {}
-    (server,) = (code for code in blocks(HOME / "docs/policy_server.md", "python") if "does nothing" in code)
-    exec(server, guide)
+    guide = runpy.run_path(str(HOME / "examples/remote_policy.py"))
     with running(serve(guide["talk"], "127.0.0.1", 0, compression=None)) as url:
         words = ["workers=1", "remote.image_size=0", "video=0", "sim.num_layouts=4"]
         assert main(["eval", "skill=pick", "agent=remote", f"url={url}", "episodes=2", "skill.max_steps=3", "name=far",

@@ -19,7 +19,6 @@ from eval.policy_file import meanings
 from eval.trained_policy import training_of
 from rearrange.command_line.cli import main
 from skills import pretrained
-from tests.docs.markdown import HOME, blocks, commands
 from tests.trainer.toys import Counter, Masked, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
 from trainer.export import METADATA, Step, export
@@ -132,22 +131,6 @@ def check_description(said, inputs, outputs, policy) -> None:
     assert normalised == set(policy.vector_keys if policy.normalizer else ())
     assert all("0.00392157" in each["normalised_inside"]
                for each in strict("inputs") if policy.units.get(each["name"], 1) != 1)
-
-
-def test_the_example_of_the_page_runs_the_policy_of_the_package(tmp_path, monkeypatch, capsys):
-    """It succeeds in the episode as the policy itself does; the file names every number with its unit."""
-    onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
-    monkeypatch.chdir(tmp_path)
-    page = HOME / "docs" / "export_policy.md"
-    assert main(commands(page)[0].split()[1:]) == 0, capsys.readouterr().err
-    assert "pretrained" in capsys.readouterr().out
-    example: dict = {}
-    exec(compile(blocks(page, "python")[0], page.name, "exec"), example)
-    assert example["info"]["success"] and capsys.readouterr().out == "True\n"
-    said = onnxruntime.InferenceSession("pick.onnx").get_modelmeta().custom_metadata_map
-    assert all(each["meaning"] for name in ("inputs", "outputs") for each in json.loads(said[name]))
-    assert "base.left_turn" in said["outputs"] and "rad/s" in said["outputs"] and said["policy"] == "skill pick"
 
 
 @pytest.mark.parametrize("task", pretrained.names())

@@ -1,0 +1,5 @@
+(define (problem put_away)
+  (:domain home)
+  (:objects $objects)
+  (:init $init)
+  (:goal (and $at_goals (closed fridge))))
