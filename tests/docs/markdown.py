@@ -48,7 +48,7 @@ def commands(page: Path) -> list[str]:
     A backslash at the end of a line goes on in the next.
     """
     shell = "\n".join(blocks(page, "bash")).replace("\\\n", " ")
-    names = "train|eval|reproduce|bench|report|export|scenes|serve|tools|view|list|doctor"
+    names = "train|eval|record|reproduce|bench|report|export|scenes|serve|tools|view|list|doctor"
     inline = re.findall(rf"`(rearrange (?:{names})[^`]*)`", page.read_text(encoding="utf-8"))
     lines = [*(line.split("  #")[0].strip() for line in shell.splitlines()), *inline]
     return [line for line in dict.fromkeys(lines) if line.startswith("rearrange")]
