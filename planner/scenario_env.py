@@ -98,6 +98,7 @@ class ScenarioEnv(HomeEnv):
                             "what its episodes are like.")
         words = instructions(self.sim, self.symbols, self._goal)
         self._begin_scene(words, seed, fixed=asked is not None and seed is None)
+        self._show()
         return self.observe(), self.scene.told() | {"episode_id": self.episode.id, "scene": self.episode.scene}
 
     def _begin(self, episode: Episode) -> None:
@@ -150,6 +151,7 @@ class ScenarioEnv(HomeEnv):
         parts = {name: values[part] for name, part in self._slices.items()}
         command = parts["arm"], parts["grip"][0], parts["base"], parts["stop"][0] > 0.0
         reward, terminated, truncated, info = self.advance(*command)
+        self._show()
         return self.observe(), reward, terminated, truncated, info
 
     def advance(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None,
@@ -278,11 +280,9 @@ class ScenarioEnv(HomeEnv):
         observation = self.scene.observe(self._keys, None) | own
         return seen.within(self.observation_space, observation) if sim.unstable else observation
 
-    def render(self, marks: list[Any] | None = None) -> np.ndarray | None:
-        """The scene from outside with marks for a spectator, uint8 (512, 512, 3) or as `scene.picture_size` says."""
-        if self.render_mode is None or self.episode is None:
-            return None
-        return self.scene.picture(marks or [])
+    def picture(self) -> np.ndarray:
+        """The scene from outside, uint8 (512, 512, 3) or as `scene.picture_size` says."""
+        return self.scene.picture([])
 
 
 def make_env(scenario: str, **settings: Any) -> ScenarioEnv:

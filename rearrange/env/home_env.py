@@ -24,6 +24,7 @@ from rearrange.home.mapping.floor_map import FloorMap
 from rearrange.home.pictures.depth_noise import noisy_depth, punch_holes
 from rearrange.home.pictures.looks import PLAIN, LookSeeds, draw_looks
 from rearrange.home.pictures.spectator_camera import SpectatorCamera
+from rearrange.home.pictures.window import WatchedEnv
 from rearrange.home.robot.cameras import RANGE_M
 from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.observations import CAMERA_OF, OBSERVATIONS, Observation, wording
@@ -213,13 +214,13 @@ class HomeScene:
         return self.sim.frame(*self._view, marks, self.picture_size, hand_size)
 
 
-class HomeEnv(gymnasium.Env):
+class HomeEnv(WatchedEnv):
     """The environments of one skill and of a whole scenario, as far as they are alike. What is an action, what is
     seen, and how an episode goes is theirs; they keep the parts of an action in `_slices`, add rewards up in `_sums`,
     and say in `begins_solved` whether success held already where the episode began, but for a stop: of an episode
     that is given or of a file, as generated ones are drawn again. """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}
+    metadata = WatchedEnv.metadata | {"render_fps": 30}
     observation_space: gymnasium.spaces.Dict
     action_space: gymnasium.spaces.Box
 
@@ -229,7 +230,8 @@ class HomeEnv(gymnasium.Env):
     _sums: dict[str, float]
 
     def __init__(self, home: HomeSettings) -> None:
-        self.home, self.render_mode = home, home.render_mode
+        super().__init__(home.render_mode)
+        self.home = home
         self.scene = HomeScene(home)
         self.sim = self.scene.sim
         self.episode: Episode | None = None

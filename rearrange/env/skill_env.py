@@ -97,6 +97,7 @@ class RearrangeEnv(HomeEnv):
         self._skipped = skipped
         self._adviser = self._make_adviser and self._make_adviser(self.sim, self.skill)
         info = {"episode_id": self.episode.id, "scene": self.episode.scene, "skipped_episodes": skipped}
+        self._show()
         return self._observe(), self.scene.told() | info
 
     def _start_episode(self, asked: int | Episode | None, fixed_rng: bool) -> int:
@@ -160,6 +161,7 @@ class RearrangeEnv(HomeEnv):
                 break
             if left and self.during_action:
                 self.during_action()
+        self._show()
         return self._observe(), total, terminated, truncated, info
 
     def _move(self, command: dict[str, list[float]], look: bool) -> None:
@@ -243,10 +245,8 @@ class RearrangeEnv(HomeEnv):
 
     # ------------------------------------------------------------------ picture
 
-    def render(self) -> np.ndarray | None:
+    def picture(self) -> np.ndarray:
         """The scene from outside, uint8 (512, 512, 3) or as `scene.picture_size` says, with the marks of the skill."""
-        if self.render_mode is None or self.episode is None:
-            return None
         return self.scene.picture(self.skill.marks(self.sim))
 
     def status_lines(self) -> list[str]:

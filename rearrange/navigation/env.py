@@ -21,6 +21,7 @@ from rearrange.home.mapping.visual_odometry import VisualOdometry
 from rearrange.home.pictures.depth_noise import noisy_depth, punch_holes
 from rearrange.home.pictures.looks import PLAIN, LookSeeds, draw_looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
+from rearrange.home.pictures.window import WatchedEnv
 from rearrange.home.robot.cameras import in_world
 from rearrange.home.settings.environment import SEEN, SPLITS, HomeSettings
 from rearrange.home.simulation.observations import CAMERA_OF, seen_space, wording
@@ -57,14 +58,14 @@ OBSERVED = {
 Observation = dict[str, Any]
 
 
-class NavigationEnv(gymnasium.Env):
+class NavigationEnv(WatchedEnv):
     """One navigation task in the homes of one split.
 
     begins_solved: whether a stop, or the end of time, would be a success where the episode began. That happens only in
     episodes of a file; others are then drawn again.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    metadata = WatchedEnv.metadata | {"render_fps": 10}
     listed = 0  # episodes of a file; 0: there is none
     listed_episodes: Sequence[HabitatEpisode] = ()
     refuses_listed = True  # a listed episode that cannot be solved is refused
@@ -72,8 +73,8 @@ class NavigationEnv(gymnasium.Env):
 
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
         """advised: observations have `expert_action` too, the number of the action on the shortest way, and 1."""
+        super().__init__(home.render_mode)
         self.name, self.config, self.split = task, config, home.split
-        self.render_mode = home.render_mode
         self.task = self.make_task()
         self.max_steps = config.max_steps
         self.during_action = None  # of videos: an action is one step
@@ -191,6 +192,7 @@ class NavigationEnv(gymnasium.Env):
         info = {"instruction": self.instruction, "episode_id": self.episode.id, "scene": self.episode.scene}
         if "segmentation" in self._seen:
             info["segmentation_names"] = names_of(self.home.building)
+        self._show()
         return self._observe(), info
 
     def _random(self) -> int:
@@ -281,6 +283,7 @@ class NavigationEnv(gymnasium.Env):
         if terminated or truncated:
             ended = "stopped_elsewhere" if terminated else "unstable" if self.agent.broken else "time_limit"
             info["metrics"] = self._metrics(success, None if success else ended)
+        self._show()
         return self._observe(), reward, terminated, truncated, info
 
     def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
@@ -370,10 +373,8 @@ class NavigationEnv(gymnasium.Env):
 
     # ------------------------------------------------------------------ picture
 
-    def render(self) -> np.ndarray | None:
+    def picture(self) -> np.ndarray:
         """The home from above with what was driven, the shortest way and the goal, (512, 512, 3) uint8."""
-        if self.render_mode is None or self.episode is None:
-            return None
         from rearrange.navigation.top_down_view import picture
 
         return picture(self)

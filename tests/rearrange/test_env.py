@@ -207,7 +207,7 @@ def test_the_limited_action_space_leaves_the_base_out():
     "settings, named",
     [({"split": "training"}, "split=training"), ({"depth_size": -1}, "depth_size=-1"),
      ({"sim": "gazebo"}, "sim=gazebo"), ({"num_layouts": 0}, "num_layouts=0"),
-     ({"render_mode": "human"}, "render_mode=human"), ({"observation_keys": ["smell"]}, "smell"),
+     ({"render_mode": "ansi"}, "render_mode=ansi"), ({"observation_keys": ["smell"]}, "smell"),
      ({"depth_size": 1}, "depth_size=1 (policy.image_size) should be 0 (no image) or 2 to"),
      ({"observation_keys": ["joint", "marker_state"]},
       "skill pick has no observation 'marker_state'; there are depth, joint"),

@@ -23,6 +23,7 @@ from rearrange.home.settings.environment import NAVIGATION
 from rearrange.home.simulation.observations import _OF, OBSERVATIONS
 from skills import SKILLS, make_env, skill_class
 from skills.experts import EXPERTS
+from tests.rearrange.screen import Screen
 
 IDS = [environment_id(name) for name in (*SKILLS, *scenarios(), *NAVIGATION)]
 NAVIGATION_IDS = [environment_id(name) for name in NAVIGATION]
@@ -44,12 +45,13 @@ def test_the_ids_are_of_skills_scenarios_and_navigation_tasks_and_are_listed(tmp
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_gymnasiums_checker_has_nothing_to_say(id):
+def test_gymnasiums_checker_has_nothing_to_say(id, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tkinter", Screen().tkinter)  # it sees every render_mode
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = gymnasium.make(id, depth_size=16, render_mode="rgb_array",
                              **{"num_homes" if id in NAVIGATION_IDS else "num_layouts": 2})
-        check_env(env.unwrapped)  # makes it a second time, to see it render
+        check_env(env.unwrapped)  # makes it anew for each, to see it render
     made = env.unwrapped
     assert env.spec.id == id and (made.split if id in NAVIGATION_IDS else made.home.split) == "train"
 

@@ -18,6 +18,7 @@ __all__ = ["NAVIGATION", "HomeSettings", "SimulatorConfig"]
 SPLITS = ("train", "val", "test", "unseen")
 FURNITURE = ("standard", "wide")
 SIMULATORS = ("mujoco", "habitat")
+RENDER_MODES = ("rgb_array", "human")
 NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, for these tasks alone
 SEEN = ("rgb", "arm_rgb", "arm_depth", "segmentation", "instruction")
 """What can be seen beside the observations of a task: colours of the head's camera; colours and depth of one at the
@@ -72,7 +73,8 @@ class HomeSettings(SimulatorConfig):
     episodes_share: float = setting(
         1.0, "share of training episodes that are drawn from that file; the others are generated", at_least=0,
         at_most=1)
-    render_mode: str | None = setting(None, "what `render` gives: rgb_array, or nothing", choices=("rgb_array",))
+    render_mode: str | None = setting(
+        None, "what `render` gives: rgb_array; human = nothing, a window shows each step", choices=RENDER_MODES)
     scene_dataset: str | None = setting(None, "the *.scene_dataset_config.json of the homes; must be given", path=True)
     scenes: str | None = setting(
         None, "scenes of scene_dataset in which episodes are generated, names with *, separated by commas; null = "
