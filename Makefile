@@ -1,6 +1,7 @@
 # make quickstart   install into .venv, learn to pick (about five minutes), evaluate, write videos
 # make test         install into .venv, run the tests, four at a time (JOBS=8: eight)
 # make check        what a change needs before it is committed: lint, types, rooms, dead code, links and commands of the docs
+# make docs         the pages as a site with a search, in site/
 # make test-cluster the tests of launchers and clusters; they start a SLURM of their own (slurm-wlm, munge) where it is installed
 # Another Python:   make quickstart PYTHON=python3.12
 
@@ -10,11 +11,12 @@ JOBS ?= 4
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TEST_STAMP := $(VENV)/installed-for-tests
+DOCS_STAMP := $(VENV)/installed-for-docs
 
-.PHONY: help quickstart check test test-cluster
+.PHONY: help quickstart check docs test test-cluster
 
 help:
-	@sed -n '1,5s/^# //p' Makefile
+	@sed -n '1,6s/^# //p' Makefile
 
 quickstart: $(STAMP)
 	$(BIN)/rearrange train experiment=quickstart
@@ -33,6 +35,10 @@ check: $(TEST_STAMP)
 	@$(BIN)/mypy --no-error-summary & types=$$!; \
 	  $(BIN)/python -m pytest -q tests/test_rooms.py tests/test_dead_code.py tests/docs/test_pages.py -k "not python_example"; \
 	  tests=$$?; wait $$types && exit $$tests
+
+docs: $(DOCS_STAMP)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build  # with -q it would not count its warnings
+	@echo "built; to read it: python3 -m http.server -d site"
 
 test: $(TEST_STAMP)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
@@ -54,3 +60,8 @@ $(STAMP): pyproject.toml
 $(TEST_STAMP): $(STAMP)
 	@$(BIN)/pip install -q -e '.[test]'
 	@touch $(TEST_STAMP)
+
+# What only the site needs.
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/pip install -q -e '.[docs]'
+	@touch $(DOCS_STAMP)
