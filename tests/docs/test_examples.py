@@ -1,11 +1,15 @@
-"""The programs of examples/: each runs by its own command and does what it says; pages show them as they are."""
+"""The programs and notebooks of examples/: each runs and does what it says; pages show programs as they are."""
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.docs.markdown import HOME, PAGES, PROGRAMS, shown
 from tests.e2e.front_door import environment, finish
@@ -33,6 +37,34 @@ def test_it_does_what_it_says(name, tmp_path):
     variables["PYTHONPATH"] = os.pathsep.join([variables["PYTHONPATH"], str(HOME / "examples")])
     done = finish(forked([], tmp_path, variables, name))
     assert done.returncode == 0 and re.search(SAYS[name], done.stdout), done.stdout + done.stderr
+
+
+def run_cells(cells: list[dict]) -> list[object]:
+    """Run code cells one after another; the value that each ends with, as a notebook would show it."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    values = []
+    for cell in cells:
+        *lines, last = ast.parse("".join(cell["source"])).body
+        ends = isinstance(last, ast.Expr)
+        exec(compile(ast.Module(lines if ends else [*lines, last], []), "cell", "exec"), names)
+        values.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names) if ends else None)
+    return values
+
+
+@pytest.mark.parametrize("name, prints, pictures", [
+    ("first_steps", r"success: True after \d+ steps\n", 3),
+    ("whole_tasks", r"open_cabinet cabinet_0\n(.*\n)*end: success after", 1)])
+def test_the_cells_of_a_notebook_do_what_they_say(name, prints, pictures, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    book = json.loads((PROGRAMS / f"{name}.ipynb").read_text(encoding="utf-8"))
+    assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    values = run_cells(code)
+    assert re.search(prints, capsys.readouterr().out)
+    drawn = [isinstance(value, Image.Image) for value in values]
+    assert sum(drawn) == pictures and drawn == [bool(cell["outputs"]) for cell in code], "pictures are kept"
+    assert all(np.asarray(value).std() > 20 for value in values if isinstance(value, Image.Image))
+    assert f"(examples/{name}.ipynb)" in (HOME / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_program_is_run_short_and_listed():
