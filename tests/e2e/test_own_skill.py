@@ -44,7 +44,7 @@ class Lift(Pick):
 WRONG = '''
 from dataclasses import dataclass
 
-from handy.touch import Touch
+from handy.touch import Touch, TouchConfig
 from skills.settings import SkillConfig
 from skills.skill import Skill
 
@@ -68,7 +68,7 @@ class Thin(Touch):
     name = "thin"
 
 
-class NoisyConfig(Touch.__init__.__defaults__[0].__class__):
+class NoisyConfig(TouchConfig):
     pass
 
 

@@ -117,6 +117,7 @@ def _be(request: dict, asked: socket.socket, place: int, *files: int) -> None:
     os.setsid() if request["group"] is None else os.setpgid(0, request["group"])
     asked.send(str(os.getpid()).encode())
     os.fchdir(place)
+    sys.modules["rearrange.home.settings.installed_parts"].forget()  # packages may have been installed since
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 500) for fd in files]
     os.closerange(3, 500)
     for fd, number in zip(high, (0, 1, 2, *request["numbers"])):

@@ -24,7 +24,7 @@ def read_only(tmp_path):
     """A copy of the package and a home that cannot be written, not even by root, as the start of a command and its
     environment.
     """
-    for name in ("rearrange", "skills"):
+    for name in ("rearrange", "skills", "planner", "trainer", "eval"):
         shutil.copytree(ROOT / name, tmp_path / "installed" / name,
                         ignore=shutil.ignore_patterns("__pycache__", "*.pt"))
     (tmp_path / "home").mkdir()
