@@ -31,6 +31,7 @@ PANEL_RGB, TEXT_RGB, FAINT_RGB = (24, 27, 33), (232, 234, 238), (150, 156, 166)
 SUCCESS_RGB, FAILURE_RGB = (46, 160, 87), (201, 65, 55)
 BADGE_RGB = (255, 255, 255)
 TITLE_SIZE, BADGE_SIZE, TEXT_SIZE, SMALL_SIZE = 20, 18, 16, 13
+MOST_THREADS = 8  # that draw frames of a video; each has 30 MB to draw in
 FPS = 30  # of a video in real time: a frame for each step of the simulator
 SLOWEST = 0.1  # times as fast as the robot
 HOLD_S = 0.7  # how long the last frame stays, so that the outcome can be read
@@ -208,10 +209,10 @@ class VideoWriter:
 
     def draw(self, make_frame: Callable[[], np.ndarray]) -> None:
         """Append the frame that `make_frame` gives, which is called in another thread, at the same time as others."""
-        cores = os.cpu_count() or 1
-        self._threads = self._threads or ThreadPoolExecutor(cores, "film")
+        threads = min(os.cpu_count() or 1, MOST_THREADS)
+        self._threads = self._threads or ThreadPoolExecutor(threads, "film")
         self._coming.append(self._threads.submit(make_frame))
-        while self._coming and (len(self._coming) > 2 * cores or self._coming[0].done()):
+        while self._coming and (len(self._coming) > 2 * threads or self._coming[0].done()):
             self.add(self._coming.popleft().result())
 
     def _start(self, width: int, height: int) -> subprocess.Popen:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from planner.execute import Executor, Report
-from planner.pddl import Atom, Operator, ground
+from planner.pddl import Atom, Operator, domain_of, ground
 from planner.predicates import World, holds
 from planner.rules import Step, skill_of
+from planner.scenario import problem_file
 from rearrange.home.apartments.episodes import Episode
 
 
@@ -21,7 +22,8 @@ class SingleSteps(Executor):
         """Load an episode and wait. Raises UserError where its goal cannot be reached by any plan."""
         report = super().reset(episode, seed)
         self.steps = []
-        self.operators = ground(report.plan.problem, self.env.config.problem, known=self.symbols.types).operators
+        text, path = report.plan.problem, problem_file(self.env.config.problem)
+        self.operators = ground(text, path, domain_of(text, path), self.symbols.types).operators
         return report
 
     @property

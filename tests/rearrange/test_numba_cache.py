@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from rearrange.home import numba_cache
+from rearrange.home.simulation.mujoco import compile_kernels
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 ONCE = "import rearrange.home.robot.motors"
@@ -115,6 +118,37 @@ compile_kernels.compile_once(compile_kernels.HOME)
     asked_for = [line.split()[3] for line in log.read_text().splitlines()]
     assert asked_for == ["depth", "first_step"] * (asked // 2)
     assert len(list(tmp_path.glob("compiled_*"))) == (status == 0)
+
+
+def test_a_folder_that_knows_no_locks_only_takes_longer(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(compile_kernels, "kept_in", lambda: tmp_path)
+    monkeypatch.setattr(compile_kernels.fcntl, "flock", no_locks)
+    compile_kernels.compile_once.__wrapped__(compile_kernels.HOME)
+    assert not list(tmp_path.glob("compiled_*"))
+
+
+def test_an_interrupt_ends_what_compiles_without_a_word_of_it(tmp_path):
+    begun = tmp_path / "begun"
+    code = f"""
+import subprocess, sys
+from rearrange.home.simulation.mujoco import compile_kernels
+endless = "import os, pathlib, signal; pathlib.Path({str(begun)!r}).write_text(str(os.getpid())); signal.pause()"
+def slow(command, **options):
+    return start([sys.executable, "-c", endless], **options)
+start, subprocess.Popen = subprocess.Popen, slow
+compile_kernels.compile_once(compile_kernels.HOME[:1])
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, "-P", "-c", code], env=environment, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    until(lambda: begun.is_file() and begun.read_text(), "the child", process=process)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate()[1].count("KeyboardInterrupt") == 1  # its own
+    child = int(begun.read_text())
+    until(lambda: not Path(f"/proc/{child}").exists(), "the end of the child")
 
 
 def test_here_it_is_kept_where_it_can_be_written():

@@ -428,9 +428,9 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "trainer": (HomeCollect,),
     "ppo": (HomePPO,),
 }
-# Group -> the setting that holds the name of the choice, and what that is.
 # Group -> what installed packages add to its choices.
 OFFERED = {"policy": installed_parts.NETWORKS, "skill": installed_parts.SKILLS, "hab": installed_parts.SCENARIOS}
+# Group -> the setting that holds the name of the choice, and what that is.
 CALLED = {"skill": ("name", "skill"), "nav": ("name", "navigation task"), "hab": ("name", "scenario"),
           "sim": ("name", "simulator"), "bench": ("what", "the benchmark"),
           "trainer": ("mode", "how experience is collected")}

@@ -34,21 +34,31 @@ def compile_once(parts: tuple[str, ...]) -> None:
     done = folder / f"compiled_{'_'.join(part.rpartition(':')[2] for part in parts)}_{_version()}"
     if done.exists():
         return
-    with (folder / "kernels.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if done.exists():  # by the process that was waited for
-            return
-        say_that_it_compiles()
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        calls = ["from {} import {} as compile_now; compile_now()".format(*part.split(":")) for part in parts]
-        children = [subprocess.Popen([sys.executable, "-P", "-c", call], stdin=subprocess.DEVNULL,
-                                     env=os.environ | {"PYTHONPATH": paths, _CHILD: "1"}) for call in calls]
-        try:
-            if not any([child.wait() for child in children]):
-                done.touch()
-        finally:
-            for child in children:
-                child.kill()
+    try:
+        with (folder / "kernels.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():  # else by the process that was waited for
+                say_that_it_compiles()
+                if _all_compiled(parts):
+                    done.touch()
+    except OSError:  # a folder without locks, a full disk: numba compiles what is called
+        pass
+
+
+def _all_compiled(parts: tuple[str, ...]) -> bool:
+    """Compile each part in a child. What goes wrong there is found again, and said, where the part is needed."""
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    calls = ["from {} import {} as compile_now; compile_now()".format(*part.split(":")) for part in parts]
+    children: list[subprocess.Popen] = []
+    try:
+        for call in calls:
+            children.append(subprocess.Popen(
+                [sys.executable, "-P", "-c", call], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                process_group=0, env=os.environ | {"PYTHONPATH": paths, _CHILD: "1"}))  # Ctrl-C does not reach it
+        return not any([child.wait() for child in children])
+    finally:
+        for child in children:
+            child.kill()
 
 
 def _version() -> str:
