@@ -35,6 +35,7 @@ COMPILES = (  # commands that between them use most compiled functions, some twe
 
 def pytest_configure(config):
     """In a fresh clone each process would compile for itself, several at the same time."""
+    gc.disable()  # until all tests are collected: a search for cycles through what stays takes a third of that time
     if not getattr(config.option, "numprocesses", None) or any((config.rootpath / "rearrange").rglob("*.nbi")):
         return
     print("compiling once for all processes, half a minute", flush=True)
@@ -54,6 +55,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """What is there now stays: a search for cycles through all of it would take half a second each time."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
