@@ -13,6 +13,7 @@ import tempfile
 import pytest
 
 from tests import small_disk as disks
+from tests.e2e import warm
 
 # Torch's OpenMP threads wait by spinning: where several processes share the cores, a training then takes three times
 # its processor time.
@@ -27,6 +28,7 @@ LONG = (  # half a minute of processor time or more each: they begin first, so t
     "tests/trainer/test_loop.py",
     "tests/docs/test_pages.py", "tests/trainer/test_experience.py", "tests/trainer/test_deterministic.py",
 )
+FORKED = ("trainer", "eval", "benchmarks", "planner")  # whose tests start processes of ours, most of them trainings
 COMPILES = (  # commands that between them use most compiled functions, some twenty seconds of compiling the first time
     ("skill=pick", "agent=random", "skill.max_steps=3", "episodes=1", "video=1"),
     ("nav=objectnav", "agent=oracle", "nav.max_steps=3", "episodes=1", "video=0"),
@@ -63,3 +65,11 @@ def small_disk(tmp_path):
     """A file system of 6 MB; `tests.small_disk.fill` fills it."""
     with disks.small_disk(tmp_path / "disk", 6) as disk:
         yield disk
+
+
+@pytest.fixture(autouse=True)
+def forked_processes(request, monkeypatch):
+    """What a training or an evaluation in the tests' own process starts is forked by a server that has imported
+    everything."""
+    if request.path.relative_to(request.config.rootpath / "tests").parts[0] in FORKED:
+        monkeypatch.setattr(subprocess, "Popen", warm.Begins)

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.front_door import TINY, checkpoint_steps, finish, rearrange, start, status, steps_logged, wait_until
+from tests.e2e.front_door import (
+    WITH_IMAGE,
+    checkpoint_steps,
+    finish,
+    rearrange,
+    start,
+    status,
+    steps_logged,
+    wait_until,
+)
 
 STEPS = 2048
 
@@ -31,7 +40,7 @@ def trained(tmp_path_factory) -> Trained:
     run = home / "outputs/train/pick/tiny"
     stops = []
     again = ("train", "skill=pick", "name=tiny", "resume=true")
-    commands = (("train", *TINY, f"steps={STEPS}", "name=tiny", "seed=3"), again)
+    commands = (("train", *WITH_IMAGE, f"steps={STEPS}", "name=tiny", "seed=3"), again)
     for words, signum in zip(commands, (signal.SIGTERM, signal.SIGINT)):
         before = len(steps_logged(run))
         process = start(home, *words)

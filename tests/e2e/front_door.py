@@ -17,10 +17,10 @@ from tests.waiting import until
 TIMEOUT_S = 120.0
 DEAD_PROXY = "http://127.0.0.1:9"  # nobody listens there: whoever wants the network fails at once
 
-# A run small enough for a test: 2 environments in 1 process, rollouts of 64 steps. With the image, so that the whole
-# path is walked, and so that a run lasts long enough to be interrupted.
-TINY = ("skill=pick", "experiment=debug", "policy=light", "trainer.num_workers=1", "torch_threads=1",
-        "sim.num_layouts=4", "log_every_s=0.01")
+# A run small enough for a test: 2 environments in 1 process, rollouts of 64 steps, without the image.
+TINY = ("skill=pick", "experiment=debug", "trainer.num_workers=1", "torch_threads=1", "sim.num_layouts=4",
+        "log_every_s=0.01")
+WITH_IMAGE = (*TINY, "policy=light")  # its steps cost six times as much
 
 
 def environment(home: Path) -> dict[str, str]:

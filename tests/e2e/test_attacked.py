@@ -30,7 +30,6 @@ from tests.e2e.front_door import (
 )
 from tests.small_disk import fill, free
 
-BLIND = (*TINY, "policy=blind")
 ENDLESS = ("steps=1000000", "checkpoint_every_s=0.2")
 PICK = Path("outputs/train/pick")
 
@@ -43,7 +42,7 @@ def shell(directory: Path, line: str) -> subprocess.Popen:
 
 
 def words(*settings: str) -> str:
-    return shlex.join(("train", *BLIND, *settings))
+    return shlex.join(("train", *TINY, *settings))
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def training(tmp_path):
     begun = []
 
     def begin(*settings: str, run: Path = tmp_path / PICK / "liv", launched: str = "name=liv"):
-        process = start(tmp_path, "train", *BLIND, *ENDLESS, launched, *settings)
+        process = start(tmp_path, "train", *TINY, *ENDLESS, launched, *settings)
         begun.append(process)
         wait_until(lambda: any(run.glob("checkpoints/*.pt")) and len(steps_logged(run)) > 0, process)
         return process, run

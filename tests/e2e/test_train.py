@@ -19,6 +19,7 @@ import pytest
 from tests.e2e.conftest import STEPS
 from tests.e2e.front_door import (
     TINY,
+    WITH_IMAGE,
     checkpoint_steps,
     environment,
     finish,
@@ -108,7 +109,7 @@ def test_list_shows_the_run(trained):
 
 
 def test_a_run_begins_with_the_policy_of_another(trained):
-    out = succeed(trained.home, "train", *TINY, "steps=100", "name=goes_on", "checkpoint=outputs/train/pick/tiny")
+    out = succeed(trained.home, "train", *WITH_IMAGE, "steps=100", "name=goes_on", "checkpoint=outputs/train/pick/tiny")
     assert "train pick  64/128 50%" in out and "train pick  128/128 100%" in out  # whole rollouts
     assert "done: 128 steps" in out
     from trainer.checkpoint import load_checkpoint

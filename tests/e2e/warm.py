@@ -47,7 +47,7 @@ class Popen(subprocess.Popen):
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags,
                        shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, gid, gids, uid,
                        umask, start_new_session, process_group):
-        if _server is None or isinstance(args, str) or [*args[:3]] != [sys.executable, "-P", "-m"]:
+        if _server is None or not _is_ours(args):
             return super()._execute_child(
                 args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
                 p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, gid, gids, uid, umask,
@@ -65,6 +65,19 @@ class Popen(subprocess.Popen):
         os.close(place)
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+
+
+class Begins(Popen):
+    """One that starts the server where there is none yet."""
+
+    def _execute_child(self, args, *others):
+        if _is_ours(args):
+            start_server()
+        super()._execute_child(args, *others)
+
+
+def _is_ours(args: str | list[str]) -> bool:
+    return not isinstance(args, str) and [*args[:3]] == [sys.executable, "-P", "-m"]
 
 
 def forked(words: list[str], cwd: Path, env: dict[str, str], module: str = "rearrange") -> Popen:

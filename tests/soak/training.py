@@ -27,7 +27,7 @@ from tests.trainer.faults.fault_tools import workers
 from tests.waiting import is_alive, until
 from trainer.checkpoint import list_checkpoints, load_checkpoint
 
-WORDS = ("train", *TINY, "policy=blind", "trainer.num_workers=2", "steps=1000000000", "checkpoint_every_s=0.3",
+WORDS = ("train", *TINY, "trainer.num_workers=2", "steps=1000000000", "checkpoint_every_s=0.3",
          "name=soak",
          "resume=auto")
 FATAL = {"kill -9": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGUSR1": signal.SIGUSR1,

@@ -1,14 +1,11 @@
 """The laws of these tests are exact, so they are in float32 wherever they run, and not in the bfloat16 of some
 processors or the TensorFloat-32 that cuDNN takes on a GPU; tests/trainer/test_precision.py is about the other."""
 
-import subprocess
-
 import cloudpickle
 import pytest
 import torch
 
 import tests.trainer
-from tests.e2e import warm
 from trainer.nets import precision
 
 # workers need not import the test that made an environment, and torch with it
@@ -19,10 +16,3 @@ cloudpickle.register_pickle_by_value(tests.trainer)
 def float32(monkeypatch):
     monkeypatch.setattr(precision, "processor_has_bfloat16", lambda: False)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-
-
-@pytest.fixture
-def forked_processes(monkeypatch):
-    """What a training starts is forked by a server that has imported everything."""
-    warm.start_server()
-    monkeypatch.setattr(subprocess, "Popen", warm.Popen)

@@ -21,7 +21,7 @@ def settings(collect: dict, workers: int = 2, **train_settings) -> TrainConfig:
     return TrainConfig(
         steps=60 * 7, seed=4, deterministic=True, log_every_s=1e-9,
         policy=PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16),
-        ppo=PPOConfig(learning_rate=1e-3, entropy_coef=1e-3, entropy_target=0.0, mini_batches=2),
+        ppo=PPOConfig(learning_rate=1e-3, entropy_coef=1e-3, entropy_target=0.0, mini_batches=2, epochs=2),
         collect=CollectConfig(num_envs=5, num_workers=workers, rollout_steps=12, **collect), **train_settings)
 
 

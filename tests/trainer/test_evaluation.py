@@ -24,8 +24,6 @@ from trainer.film import MOST_FRAMES, Film
 from trainer.workers import evaluation_process
 from trainer.workers.evaluation_process import evaluate
 
-pytestmark = pytest.mark.usefixtures("forked_processes")
-
 
 class Told(Pointer):
     """Whose episodes tell a success that depends on the place where it is made."""

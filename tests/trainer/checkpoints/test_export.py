@@ -63,7 +63,7 @@ def trained(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     make_env, policy = KINDS[request.param]
     collect = CollectConfig(num_envs=2, num_workers=0, rollout_steps=16)
-    train(make_env, TrainConfig(steps=128, policy=policy, ppo=PPOConfig(mini_batches=2), collect=collect,
+    train(make_env, TrainConfig(steps=128, policy=policy, ppo=PPOConfig(mini_batches=2, epochs=1), collect=collect,
                                 torch_threads=1), folder,
           progress=False)
     return folder, make_env

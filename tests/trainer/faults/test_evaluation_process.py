@@ -21,8 +21,6 @@ from trainer import evaluation, train
 
 EVALUATED = dict(eval_every=128, eval_episodes=2, checkpoint_every_s=1e9)
 NO_MORE = "no more evaluations come"
-pytestmark = pytest.mark.usefixtures("forked_processes")
-
 
 class Failing(Pointer):
     """An environment of evaluations that does something odd in its first `times` processes, which leave a file each."""
