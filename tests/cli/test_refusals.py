@@ -20,11 +20,13 @@ ALIVE = {
     "a process": "import multiprocessing, threading; "
                  "multiprocessing.get_context('fork').Process(target=threading.Event().wait, daemon=False).start()",
 }
+WORDS = ["eval skill=pick checkpoint=run", "train skill=pick seed=-1", "nonsense"]
 ENTRY = "import sys; from rearrange.command_line.cli import main; sys.exit(main())"
 
 
-@pytest.mark.parametrize("words", ["eval skill=pick checkpoint=run", "train skill=pick seed=-1", "nonsense"])
-@pytest.mark.parametrize("alive", ALIVE)
+@pytest.mark.parametrize("alive, words", [  # each of both
+    pytest.param(alive, words, marks=() if (number - other) % 3 == 0 else pytest.mark.slow)
+    for number, alive in enumerate(ALIVE) for other, words in enumerate(WORDS)])
 def test_a_refused_command_ends(alive, words, tmp_path):
     """Also one of a run whose newest checkpoint is empty."""
     (tmp_path / "run/checkpoints").mkdir(parents=True)

@@ -60,11 +60,12 @@ def run(place: Path, at: str, signal: str, *words: str,
 
 @pytest.mark.parametrize(
     "at, signal, status",
-    [("trainer.logs.screen", "SIGUSR1", 75), ("omegaconf", "SIGUSR2", 75),
-     ("rearrange.command_line.composition.auto_resume", "SIGXCPU", 75), ("torch", "SIGUSR1", 75),
-     ("mujoco", "SIGUSR1", 75), ("trainer.loop", "SIGUSR1", 75), ("trainer.workers.worker", "SIGUSR1", 75),
-     ("omegaconf", "SIGTERM", 130), ("torch", "SIGINT", 130), ("torch", "SIGHUP", 130), ("torch", "SIGQUIT", 130),
-     ("trainer.loop", "SIGTERM", 130)])
+    [("omegaconf", "SIGUSR2", 75), ("rearrange.command_line.composition.auto_resume", "SIGXCPU", 75),
+     ("trainer.workers.worker", "SIGUSR1", 75), ("torch", "SIGINT", 130), ("trainer.loop", "SIGTERM", 130),
+     *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+         ("trainer.logs.screen", "SIGUSR1", 75), ("torch", "SIGUSR1", 75), ("mujoco", "SIGUSR1", 75),
+         ("trainer.loop", "SIGUSR1", 75), ("omegaconf", "SIGTERM", 130), ("torch", "SIGHUP", 130),
+         ("torch", "SIGQUIT", 130)))])
 def test_a_signal_during_an_import_is_an_orderly_end(place, at, signal, status):
     code, out, err, asked = run(place, at, signal, "train", *TINY, "steps=1000000", "name=a", "requeue=true")
     assert code == status and "Traceback" not in err and err.count(
@@ -100,7 +101,8 @@ def test_an_interrupt_within_executed_text_keeps_the_exit_status(place):
     assert (code, asked) == (75, "requeue 42") and "Traceback" not in err
 
 
-@pytest.mark.parametrize("signal", ["SIGTERM", "SIGINT", "SIGUSR1"])
+@pytest.mark.parametrize("signal", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow),
+                                    pytest.param("SIGUSR1", marks=pytest.mark.slow)])
 def test_a_signal_while_python_ends_changes_nothing(place, signal):
     """The command is done and has its status; an interrupt would be a traceback of whatever ends just then."""
     code = (f"import atexit, os, signal, sys, threading\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
+from rearrange.command_line import sweepers
 from rearrange.command_line.cli import main
 from rearrange.command_line.composition.swept import Sweeper, expand, read
 from rearrange.command_line.runs import job
@@ -124,6 +126,22 @@ def test_a_job_of_optuna_that_fails_does_not_end_the_others_and_one_that_is_stop
     assert front_door(line.replace("13,13,1", "2,3,4"))[0] == 130 and len(launched) == 1
 
 
+COMPOSED: dict = {}
+
+
+@pytest.fixture
+def hydra_once(monkeypatch):
+    """Hydra composes its settings of the same words once: that takes most of the time of what is refused."""
+    compose = sweepers.composed
+
+    def composed(words, *others):
+        if (*words,) not in COMPOSED:
+            COMPOSED[*words,] = compose(words, *others)
+        return copy.deepcopy(COMPOSED[*words,])
+
+    monkeypatch.setattr(sweepers, "composed", composed)
+
+
 STUDY = "hydra/sweeper=optuna objective=success"
 GRID = f"{STUDY} hydra/sweeper/sampler=grid"
 
@@ -184,7 +202,8 @@ GRID = f"{STUDY} hydra/sweeper/sampler=grid"
     (f"policy.log_std_min=interval(-3,1) policy.log_std_max=interval(-1,2) {STUDY}", "is greater than"),
     ("ppo.discount=range(0.5,1.5,0.5) hydra/sweeper=ends objective=success", "ppo.discount=1.5"),
 ])
-def test_what_a_sweeper_cannot_ask_for_is_one_sentence_before_anything_exists(front_door, launched, words, said):
+def test_what_a_sweeper_cannot_ask_for_is_one_sentence_before_anything_exists(front_door, launched, words, said,
+                                                                              hydra_once):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     sweepers_for_tests.register()
     status, out, error = front_door(["train", "-m", "skill=pick", *words.split()])

@@ -42,7 +42,8 @@ def saved(run: Path) -> list[str]:
 
 def test_torchruns_restarts_go_on_after_kill_9_of_either_rank_and_one_process_goes_on_with_the_run(tmp_path):
     run = tmp_path / "outputs/train/pick/two"
-    rank = (sys.executable, "-P", "-m", "rearrange", "train", *TWO, "steps=1600", "checkpoint_every_s=0.2", "name=two")
+    rank = (sys.executable, "-P", "-m", "rearrange", "train", *TWO, "policy=light", "steps=1600",
+            "checkpoint_every_s=0.2", "name=two")  # with the image: slow enough to be killed twice
     agent = forked([*torchrun_words("--max-restarts=3", "--no-python"), *rank], tmp_path, environment(tmp_path),
                    "torch.distributed.run")
     for victim in (1, 0):

@@ -7,9 +7,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from omegaconf import OmegaConf
-
 from rearrange.command_line.runs.run_directory import has_checkpoints, read_status, runs
+from rearrange.home.settings.yaml_files import plain_yaml
 
 
 def newest_finished(output: Path, what: str) -> tuple[Path | None, list[tuple[Path, str]]]:
@@ -33,8 +32,8 @@ def why_not(run: Path) -> str | None:
 def _is_debug(run: Path) -> bool:
     """Whether a run was started with experiment=debug, which trains for seconds."""
     try:
-        return "experiment=debug" in OmegaConf.load(run / "overrides.yaml")
-    except Exception:  # there is none, or it is damaged; YAML has many ways to fail
+        return "experiment=debug" in plain_yaml(run / "overrides.yaml")
+    except (OSError, ValueError, TypeError):  # there is none, or it is damaged
         return False
 
 

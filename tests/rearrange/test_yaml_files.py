@@ -1,0 +1,37 @@
+"""YAML that is read fast is read as OmegaConf reads it, mistakes included."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from omegaconf import OmegaConf
+
+from rearrange.home.settings.yaml_files import MOST_DEPTH, plain_yaml
+
+NUMBERS = ("1", "-2.5e3", "1e-5", ".5", "1.", "1_000", "0x1f", "010", "+1", "'1'", "yes", "No", "on", "null", "~",
+           "2020-01-01", "12:30:45", ".inf", "=")
+
+
+@pytest.mark.parametrize("text", [
+    "", "~", "a", "3", *(f"- {number}" for number in NUMBERS), "a: 1\na: 2", "1: 2", "true: 3", "a: !!binary aGk=",
+    "a: !!set {x, y}", "a: ${b}\nb: 2", "a: ${", "a: ???", "? [1,2]\n: 3", "a: |\n  x\n  y\n", "--- a\n--- b\n",
+    "a: !foo 3", "a: {b: [1, {c: null}]}", "[", "\t: x", "a: b: c", "\"\\x00\"", "<<: {a: 1}\nb: 2",
+    "a: !!python/object/apply:pathlib.Path [x]"])
+def test_it_is_what_omegaconf_reads(text, tmp_path):
+    def told(read):
+        try:
+            return repr(read())
+        except Exception:  # which of the two says it, and in which words, does not matter
+            return "no YAML"
+
+    (tmp_path / "a.yaml").write_text(text)
+    assert told(lambda: plain_yaml(tmp_path / "a.yaml")) == told(
+        lambda: OmegaConf.to_container(OmegaConf.load(io.StringIO(text))))
+
+
+@pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 1200])
+def test_what_is_too_deep_is_said(depth, tmp_path):
+    (tmp_path / "a.yaml").write_text("[" * depth + "]" * depth)
+    with pytest.raises(ValueError, match=f"nested more than {MOST_DEPTH} deep"):
+        plain_yaml(tmp_path / "a.yaml")
