@@ -21,6 +21,8 @@ from eval.bench.navigation_habitat import check
 from eval.bench.sim import NOISE_MEMORY, NOISE_STD
 from eval.task_from_settings import sim_settings
 from rearrange.home.scene_files.scene_data import is_exported
+from rearrange.home.settings.environment import HabitatSettings
+from rearrange.home.settings.setting_fields import made_of
 from skills import make_env
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
 
 def bench_habitat(settings: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Simulator -> steps/s, and milliseconds of CPU per step by part."""
-    sim = sim_settings(settings["sim"])
+    sim = sim_settings(made_of(HabitatSettings, settings["sim"] | {"sim": settings["sim"]["name"]}))
     of_home = {"num_layouts": sim["num_layouts"], "split": settings["split"], "depth_size": settings["depth_size"]}
     embedded = of_home | {key: sim[key] for key in of_homes(sim, "mujoco") if sim.get(key) is not None}
     envs = {"habitat": make_env(settings["skill"], **(sim | of_home)),

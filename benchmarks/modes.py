@@ -92,14 +92,12 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
     if group is None:
         raise UserError(f"env={settings['env']} is neither pendulum nor a skill nor a task of navigation: "
                         f"{', '.join([*options.choices('skill'), *options.choices('nav')])}.")
-    from omegaconf import OmegaConf
-
     words = [f"{group}={settings['env']}", f"policy={settings['policy']}", "ppo=fast",
              f"trainer.num_envs={settings['num_envs']}", f"steps={settings['steps']}", "log_every_s=1e-6",
              "torch_threads=1"]
-    plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
-    task = training_task(plain)
-    return task.make, per_action(engine_config(plain), task, task.make())
+    made = options.options_of(compose("train", words))
+    task = training_task(made)
+    return task.make, per_action(engine_config(made), task, task.make())
 
 
 def _collect(mode: str, base: CollectConfig) -> CollectConfig:

@@ -137,11 +137,12 @@ def usual_settings(file: Path, group: str, task: str) -> dict[str, Any]:
     """Settings of the environment in which `rearrange eval` evaluates the policy in `file` where none of them is
     typed.
     """
+    from rearrange.command_line.composition.options import options_of
     from rearrange.command_line.composition.parse_overrides import compose
     from trainer.checkpoint import load_checkpoint
 
-    plain = OmegaConf.to_container(compose("eval", [f"{group}={task}"]).config, resolve=True)
-    env = (navigation_task if group == "nav" else skill_task)(plain, plain["split"], 0).env
+    options = options_of(compose("eval", [f"{group}={task}"]))
+    env = (navigation_task if group == "nav" else skill_task)(options, options.split, 0).env
     meta = training_of(load_checkpoint(file))
     return json_safe(env | settings_of(meta | {"env": trained_settings(file, meta, task)}))
 

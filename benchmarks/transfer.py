@@ -21,6 +21,8 @@ from eval.intervals import wilson
 from eval.task_from_settings import sim_settings
 from eval.trained_policy import settings_of
 from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import HabitatSettings
+from rearrange.home.settings.setting_fields import made_of
 from skills import SKILLS, pretrained
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def _known(agent: str) -> list[str]:
 
 def _job(settings: dict[str, Any], skill: str, name: str) -> evaluation.Job:
     """The evaluation of a skill in one of the simulators, with the settings its policy was trained with."""
-    sim = sim_settings(settings["sim"])
+    sim = sim_settings(made_of(HabitatSettings, settings["sim"] | {"sim": settings["sim"]["name"]}))
     env: dict[str, Any] = {"depth_size": 0}
     checkpoint = None
     if settings["agent"] == "pretrained":

@@ -65,7 +65,7 @@ def pointnav_config(env: dict[str, Any], name: str) -> PointNavConfig:
         UserError: such a policy cannot drive the Fetch.
     """
     env = {key: value for key, value in env.items() if key in PointNavConfig.__dataclass_fields__}
-    config = CONFIGS["pointnav"](**env)
+    config = CONFIGS["pointnav"](**env).resolved()
     if config.actions != "discrete" and config.agent != "fetch":
         raise UserError(f"{name} was trained with nav.actions={config.actions}: the Fetch is driven by a policy of "
                         "discrete actions, or by one of velocities that was trained with nav.agent=fetch.")

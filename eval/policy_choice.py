@@ -8,11 +8,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rearrange.command_line.composition.options import ExportOptions, ServeOptions
 from rearrange.command_line.runs.finished_runs import measured, newest_finished, success
 from rearrange.command_line.runs.names import folder_name
 from rearrange.home.errors import UserError
@@ -57,20 +58,20 @@ def choose(word: str | None, what: str, output: Path, key: str, default: str = "
     return Choice(what, "pretrained", why, pretrained.path(what), _of_card(what), tuple(passed))
 
 
-def asked_for(command: str, plain: Mapping[str, Any]) -> tuple[Choice, dict[str, Any]]:
+def asked_for(command: str, options: ExportOptions | ServeOptions) -> tuple[Choice, dict[str, Any]]:
     """The policy that skill=, nav= and checkpoint= of `rearrange serve` or `rearrange export` mean, and what its
     checkpoint holds. UserError where there is none, or it is of another skill."""
     from eval.trained_policy import of_what, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
-    given = {group: plain[group]["name"] for group in ("skill", "nav") if plain.get(group)}
+    given = {group: options.choices[group] for group in ("skill", "nav") if group in options.choices}
     if len(given) > 1:
         raise UserError(f"skill={given['skill']} and nav={given['nav']} are both given: {command} takes one policy.")
     group, task = next(iter(given.items()), ("skill", None))
-    if task is None and plain["checkpoint"] in (None, *WORDS):
+    if task is None and options.checkpoint in (None, *WORDS):
         raise UserError(f"which policy? For example: rearrange {command} skill=pick, or checkpoint= of a file or run "
                         "directory.")
-    choice = choose(plain["checkpoint"], task or "a policy", Path(plain["output"]), "checkpoint")
+    choice = choose(options.checkpoint, task or "a policy", Path(options.output), "checkpoint")
     try:
         content = load_checkpoint(choice.checkpoint)
     except CheckpointError as error:

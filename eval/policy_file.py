@@ -8,6 +8,7 @@ from typing import Any
 
 from eval.policy_choice import asked_for, table
 from eval.trained_policy import of_what, training_of
+from rearrange.command_line.composition.options import ExportOptions
 from rearrange.home.action_layout import ACTION_NAMES, ACTION_SIZES, action_meanings
 from rearrange.home.errors import UserError
 from rearrange.home.files import may_be_written
@@ -25,14 +26,14 @@ SEEN = {"rgb": "colours of the head camera (height, width, 3): 0 .. 255",
         "segmentation": "which thing each pixel of the head camera shows (height, width, 1)"}
 
 
-def write(plain: Mapping[str, Any]) -> str:
+def write(options: ExportOptions) -> str:
     """Write the policy; returns what is told about it. UserError for what cannot be had, or not be written."""
-    out = _checked(Path(plain["out"] or f"policy{FORMATS[plain['format']]}"))
-    choice, content = asked_for("export", plain)
+    out = _checked(Path(options.out or f"policy{FORMATS[options.format]}"))
+    choice, content = asked_for("export", options)
     meta = training_of(content)
     try:
-        policy = load_policy(content, of_checkpoint(content, plain["network"]))
-        export(policy, out, plain["format"], plain["batch"], meanings(meta), {"policy": of_what(meta)})
+        policy = load_policy(content, of_checkpoint(content, options.network))
+        export(policy, out, options.format, options.batch, meanings(meta), {"policy": of_what(meta)})
     except (CheckpointError, ValueError) as error:
         raise UserError(str(error)) from error
     except ImportError as error:

@@ -55,10 +55,9 @@ def hab_settings(task: str) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def _usual(task: str) -> dict[str, Any]:
     """Defaults of the settings of a task and of homes."""
-    config = config_class(task) if group_of(task) == "skill" else navigation.CONFIGS[task]
+    made = config_class(task)() if group_of(task) == "skill" else navigation.CONFIGS[task]().resolved()
     found: dict[str, Any] = {name: getattr(HomeSettings, name) for name in HOME_SETTINGS}
-    made = config()
-    return json_safe(found | {each.name: getattr(made, each.name) for each in fields(config)})
+    return json_safe(found | {each.name: getattr(made, each.name) for each in fields(made)})
 
 
 def _differing(given: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from eval.own_agents import OwnAgent
 from eval.point_goal import JUDGED
 from eval.remote.connecting import remote_at
 from eval.task_from_settings import Task, group_of, load_listed, navigation_task, skill_task, trained_settings
+from rearrange.command_line.composition.options import EvalOptions, RecordOptions, options_as
 from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import NAVIGATION_AGENTS
 from rearrange.home.settings.remote import RemoteSettings
@@ -25,50 +26,49 @@ if TYPE_CHECKING:
     from eval.policy_choice import Choice
     from eval.recording.record import Prepared
     from rearrange.command_line.runs.run_directory import Run
-    from rearrange.home.settings.composed_config import Settings
 
 
-def evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
+def evaluate_skill(options: EvalOptions, run: Run) -> dict[str, float]:
     from eval import evaluate as evaluation
     from eval.policy_choice import table
     from eval.summary_table import print_table
     from eval.video import default_speed
     from rearrange.home.apartments.episodes import repeated_ids
 
-    plain |= {"agent": plain["agent"] or "policy", "video": plain["video"] or 0}
-    if plain["agent"] == "pretrained":
-        plain |= {"agent": "policy", "checkpoint": "pretrained"}
-    task = (navigation_task if plain.get("nav") else skill_task)(plain, plain["split"], 0)
-    if plain["agent"] == "expert":
+    options = dataclasses.replace(options, agent=options.agent or "policy", video=options.video or 0)
+    if options.agent == "pretrained":
+        options = dataclasses.replace(options, agent="policy", checkpoint="pretrained")
+    task = (navigation_task if options.nav else skill_task)(options, options.split, 0)
+    if options.agent == "expert":
         from skills.experts import expert_class
 
         expert_class(task.name)  # there may be none
     skill, env = task.name, task.env
-    choice, env = _evaluated_policy(plain, skill, env, run.settings.overrides)
+    choice, env = _evaluated_policy(options, skill, env)
     checkpoint = choice.checkpoint
     recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
                       "render_mode": "rgb_array"}
-    acts_here = None if plain["agent"] == "pointnav" else checkpoint  # which looks at other things
-    probe = _fit_to_policy(skill, recorded if plain["video"] else env, acts_here, plain["network"], plain["episodes"],
-                           evaluation.SEED_STRIDE * plain["seed"], run.silent)
-    remote = remote_at(plain["url"], RemoteSettings(**plain["remote"])) if plain["agent"] == "remote" else None
-    if ":" in plain["agent"]:
+    acts_here = None if options.agent == "pointnav" else checkpoint  # which looks at other things
+    probe = _fit_to_policy(skill, recorded if options.video else env, acts_here, options.network, options.episodes,
+                           evaluation.SEED_STRIDE * options.seed, run.silent)
+    remote = remote_at(options.url, options.remote) if options.agent == "remote" else None
+    if ":" in options.agent:
         # which says what is wrong with it
-        OwnAgent(plain["agent"], "agent", 1, probe.observation_space, probe.action_space)
-    if plain["agent"] in NAVIGATION_AGENTS:
+        OwnAgent(options.agent, "agent", 1, probe.observation_space, probe.action_space)
+    if options.agent in NAVIGATION_AGENTS:
         from rearrange.navigation.scripted_agents import SCRIPTED
 
-        SCRIPTED[plain["agent"]](probe)  # which says what it cannot do
+        SCRIPTED[options.agent](probe)  # which says what it cannot do
     run.create()
-    count = min(plain["episodes"], probe.listed or plain["episodes"])  # of a file none twice
-    job = evaluation.Job(skill, env, plain["agent"], checkpoint and str(checkpoint), count, plain["seed"],
-                         plain["deterministic"], plain["video"], str(run.videos), recorded, default_speed(plain),
-                         plain["network"], remote, plain["to_the_end"])
-    run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {plain['agent']}")
+    count = min(options.episodes, probe.listed or options.episodes)  # of a file none twice
+    job = evaluation.Job(skill, env, options.agent, checkpoint and str(checkpoint), count, options.seed,
+                         options.deterministic, options.video, str(run.videos), recorded, default_speed(vars(options)),
+                         options.network, remote, options.to_the_end)
+    run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {options.agent}")
     for line in table([choice]):
         run.say(line)
-    if count < plain["episodes"]:
-        run.say(f"{env['episodes']} has {count} episodes: each is run once, instead of episodes={plain['episodes']}")
+    if count < options.episodes:
+        run.say(f"{env['episodes']} has {count} episodes: each is run once, instead of episodes={options.episodes}")
     for line in repeated_ids(str(env.get("episodes")), probe.listed_episodes):
         run.say(line)
     from trainer.logs.progress import counting
@@ -82,7 +82,7 @@ def evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
         evaluation.write(run.path, figures, finished)
 
     with counting(count, f"eval {skill}", log=run.log) as progress:
-        results = evaluation.evaluate(job, plain["workers"], progress, keep)
+        results = evaluation.evaluate(job, options.workers, progress, keep)
     figures = evaluation.summary(job, results)
     if run.silent:  # of several tasks, the first writes and prints
         return evaluation.headline(figures)
@@ -93,38 +93,39 @@ def evaluate_skill(plain: dict[str, Any], run: Run) -> dict[str, float]:
     if problem := next((result.video_problem for result in results if result.video_problem), None):
         lost = sum(result.video_problem is not None for result in results)
         run.log(f"warning: {lost} videos are missing: {problem}")
-        print(f"warning: {lost} of {min(plain['video'], plain['episodes'])} videos are missing: "
+        print(f"warning: {lost} of {min(options.video, options.episodes)} videos are missing: "
               f"{problem}", file=sys.stderr)
     return evaluation.headline(figures)
 
 
-def recorded_skill(plain: dict[str, Any], settings: Settings) -> Prepared:
+def recorded_skill(options: RecordOptions) -> Prepared:
     """Who acts in which environment, of `rearrange record skill=`. UserError for what cannot work."""
     from eval.evaluate import SEED_STRIDE
     from eval.policy_choice import table
     from eval.recording.record import prepared_skill
     from eval.recording.skill_episodes import SkillJob
 
-    agent, asked = plain["agent"], plain["image_size"]
+    agent, asked = options.agent, options.image_size
     learned = agent not in ("expert", "random", "zero") and ":" not in agent
-    task = skill_task(plain, plain["split"], 128 if asked is None else asked)
+    task = skill_task(options, options.split, 128 if asked is None else asked)
     if agent == "expert":
         from skills.experts import expert_class
 
         expert_class(task.name)  # there may be none
-    of_eval = plain | {"agent": "policy" if learned else agent, "checkpoint": agent if learned else None,
-                       "remote": {"image_size": task.env["depth_size"]}}
-    choice, env = _evaluated_policy(of_eval, task.name, task.env, settings.overrides)
+    of_eval = options_as(EvalOptions, options, agent="policy" if learned else agent,
+                         checkpoint=agent if learned else None,
+                         remote=RemoteSettings(image_size=task.env["depth_size"]))
+    choice, env = _evaluated_policy(of_eval, task.name, task.env)
     seen = env["depth_size"] if learned else 0
     if seen and asked not in (None, seen):
         raise UserError(f"image_size={asked}: the policy of {choice.checkpoint} sees {seen} pixels; leave it out.")
     env |= {"depth_size": seen or task.env["depth_size"]}
-    probe = _fit_to_policy(task.name, env, choice.checkpoint, None, plain["episodes"], SEED_STRIDE * plain["seed"],
+    probe = _fit_to_policy(task.name, env, choice.checkpoint, None, options.episodes, SEED_STRIDE * options.seed,
                            False)
     if ":" in agent:
         OwnAgent(agent, "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
     job = SkillJob(task.name, env, "policy" if learned else agent, choice.checkpoint and str(choice.checkpoint),
-                   deterministic=plain["deterministic"], seed=plain["seed"])
+                   deterministic=options.deterministic, seed=options.seed)
     return prepared_skill(job, probe, table([choice]))
 
 
@@ -155,24 +156,23 @@ def probe_env(task: Task, episodes: int = 500, first: int = 0, silent: bool = Fa
     return probe
 
 
-def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
-                      typed: tuple[str, ...]) -> tuple[Choice, dict[str, Any]]:
+def _evaluated_policy(options: EvalOptions, skill: str, env: dict[str, Any]) -> tuple[Choice, dict[str, Any]]:
     """Who acts, and the environment: with the settings that a policy was trained with, but for what was typed."""
     from eval.policy_choice import ASKED, Choice, choose
     from eval.trained_policy import of_what, settings_of, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
-    kept = {word.split("=")[0].split(".")[1] for word in typed if "." in word.split("=")[0]}
-    if plain["agent"] == "pointnav":
-        return _point_goal(plain, skill), env | {"depth_size": 0} | {key: value for key, value in JUDGED.items()
+    kept = {word.split("=")[0].split(".")[1] for word in options.words if "." in word.split("=")[0]}
+    if options.agent == "pointnav":
+        return _point_goal(options, skill), env | {"depth_size": 0} | {key: value for key, value in JUDGED.items()
                                                                      if key not in kept}
-    if plain["agent"] != "policy":
-        look = plain["agent"] == "remote" or ":" in plain["agent"]
+    if options.agent != "policy":
+        look = options.agent == "remote" or ":" in options.agent
         # others look at nothing
-        seen = plain["remote"]["image_size"] if look else 128 if plain["agent"] == "map" else env["depth_size"]
-        who = plain["url"] if plain["agent"] == "remote" else plain["agent"]
+        seen = options.remote.image_size if look else 128 if options.agent == "map" else env["depth_size"]
+        who = options.url if options.agent == "remote" else options.agent
         return Choice(skill, who, ASKED), env | {"depth_size": seen}
-    choice = choose(plain["checkpoint"], skill, Path(plain["output"]), "checkpoint")
+    choice = choose(options.checkpoint, skill, Path(options.output), "checkpoint")
     try:
         meta = training_of(load_checkpoint(choice.checkpoint))
     except CheckpointError as error:
@@ -185,14 +185,14 @@ def _evaluated_policy(plain: dict[str, Any], skill: str, env: dict[str, Any],
     return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
 
 
-def _point_goal(plain: dict[str, Any], skill: str) -> Choice:
+def _point_goal(options: EvalOptions, skill: str) -> Choice:
     """The policy of PointNav that drives in Navigate."""
     from eval.policy_choice import choose
     from eval.scenario.skill_sources import POINTNAV, point_goal
 
-    word = plain["checkpoint"] or "pretrained"
-    choice = dataclasses.replace(choose(word, POINTNAV, Path(plain["output"]), "checkpoint"), what=skill)
-    return point_goal(choice, "checkpoint", plain["network"]).choice
+    word = options.checkpoint or "pretrained"
+    choice = dataclasses.replace(choose(word, POINTNAV, Path(options.output), "checkpoint"), what=skill)
+    return point_goal(choice, "checkpoint", options.network).choice
 
 
 def _fit_to_policy(skill: str, env: dict[str, Any], checkpoint: Path | None, network: str | None, episodes: int,

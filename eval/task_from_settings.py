@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from rearrange import navigation
 from rearrange.home.errors import UserError
-from rearrange.home.settings.environment import NAVIGATION, RANDOM, SEEING
+from rearrange.home.settings.environment import NAVIGATION, RANDOM, SEEING, HomeSettings
+from rearrange.home.settings.setting_fields import plain_of
 from rearrange.navigation.settings import default_actions
 from skills import OF_TRAINING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import gymnasium
 
     from planner.scenarios import ScenarioConfig
+    from rearrange.command_line.composition.options import Options, TrainOptions
 
 _DEFAULTS = (("episodes_share", 1.0), ("mix", 1.0))  # of `sim` that checkpoints do not say
 _MANY = 50  # episodes of a file, from which on loading them shows its progress
@@ -44,7 +46,6 @@ class Task:
         if self.scenario is None:
             return make_env(self.name, **self.env, **({"expert_action": True} if self.advised else {}))
         from planner.scenario_env import ScenarioEnv
-        from rearrange.env.home_env import HomeSettings
 
         home = {name: value for name, value in self.env.items() if name != "reward_scales"}
         return ScenarioEnv(self.scenario, HomeSettings(**home), self.env["reward_scales"])
@@ -97,47 +98,42 @@ def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = F
             yield
 
 
-def sim_settings(group: dict[str, Any]) -> dict[str, Any]:
-    """The group `sim` of a configuration as settings of an environment; what has its default is left out."""
-    return {("sim" if k == "name" else k): v for k, v in group.items() if v is not None and (k, v) not in _DEFAULTS}
+def sim_settings(sim: HomeSettings) -> dict[str, Any]:
+    """The group `sim` as settings of an environment; what has its default is left out."""
+    return {k: v for k, v in ({"sim": sim.sim} | plain_of(sim)).items() if v is not None and (k, v) not in _DEFAULTS}
 
 
-def skill_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
-    """The skill of the plain settings of `rearrange train` or `rearrange eval`."""
-    skill = {k: v for k, v in plain["skill"].items() if k not in ("name", *OF_TRAINING)}
-    sim = sim_settings(plain["sim"])
-    name = plain["skill"]["name"]
-    return Task(name, skill | sim | {"split": split, "depth_size": image_size}, image_size, initial=plain["skill"],
-                word=f"skill={name}")
+def skill_task(options: Options, split: str, image_size: int) -> Task:
+    """The skill of a command."""
+    name, skill = options.choices["skill"], plain_of(options.skill)
+    env = {key: value for key, value in skill.items() if key not in OF_TRAINING} | sim_settings(options.sim)
+    return Task(name, env | {"split": split, "depth_size": image_size}, image_size, initial=skill, word=f"skill={name}")
 
 
-def navigation_task(plain: dict[str, Any], split: str, image_size: int) -> Task:
-    """The navigation task of the plain settings of `rearrange train` or `rearrange eval`."""
-    name = plain["nav"]["name"]
-    sim = {k: v for k, v in sim_settings(plain["sim"]).items() if k in ("sim", "gpu_device") or k in SEEING}
-    env = {k: v for k, v in plain["nav"].items() if k != "name"} | sim | {"split": split, "depth_size": image_size}
+def navigation_task(options: Options, split: str, image_size: int) -> Task:
+    """The navigation task of a command."""
+    name = options.choices["nav"]
+    sim = {k: v for k, v in sim_settings(options.sim).items() if k in ("sim", "gpu_device") or k in SEEING}
+    env = plain_of(options.nav) | sim | {"split": split, "depth_size": image_size}
     return Task(name, env, image_size, word=f"nav={name}")
 
 
-def training_task(plain: dict[str, Any], typed: tuple[str, ...] = ()) -> Task:
-    """What the plain settings of `rearrange train` train; `typed`: its words."""
-    image_size, advised = plain["policy"]["image_size"], bool(plain["ppo"].get("imitation_coef"))
-    if "instruction" in (plain["sim"]["observations"] or ()):
-        raise UserError(f"sim.observations=[{','.join(plain['sim']['observations'])}] has a text, and the networks "
-                        "that are trained here read none: leave out instruction. It is in info at every reset.")
-    if plain.get("nav"):
-        return dataclasses.replace(navigation_task(plain, plain["split"], image_size), advised=advised)
-    if not plain.get("hab"):
-        return dataclasses.replace(skill_task(plain, plain["split"], image_size), advised=advised)
-    from planner.scenarios import make_scenario
-
-    scenario, whole = make_scenario(plain["hab"], "hab"), plain["whole_task"]
-    if whole["max_steps"] is not None:
-        scenario = dataclasses.replace(scenario, max_steps=whole["max_steps"])
-    env = sim_settings(plain["sim"]) | {"split": plain["split"], "depth_size": image_size,
-                                        "reward_scales": whole["reward_scales"]}
-    word = next((word for word in typed if word.startswith("hab=")), f"hab={scenario.name}")
-    return Task(scenario.name, env, image_size, scenario, initial=whole, word=word)
+def training_task(options: TrainOptions) -> Task:
+    """What `rearrange train` trains."""
+    image_size, advised = options.policy.image_size, bool(options.ppo.imitation_coef)
+    if "instruction" in (seen := options.sim.observations or ()):
+        raise UserError(f"sim.observations=[{','.join(seen)}] has a text, and the networks that are trained here read "
+                        "none: leave out instruction. It is in info at every reset.")
+    if options.hab is None:
+        made = (navigation_task if options.nav else skill_task)(options, options.split, image_size)
+        return dataclasses.replace(made, advised=advised)
+    scenario, whole = options.hab, options.whole_task
+    if whole.max_steps is not None:
+        scenario = dataclasses.replace(scenario, max_steps=whole.max_steps)
+    env = sim_settings(options.sim) | {"split": options.split, "depth_size": image_size,
+                                       "reward_scales": whole.reward_scales}
+    word = next((word for word in options.words if word.startswith("hab=")), f"hab={scenario.name}")
+    return Task(scenario.name, env, image_size, scenario, initial=plain_of(whole), word=word)
 
 
 def trained_settings(file: Path, meta: dict[str, Any], skill: str) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from eval.engine_settings import check_device, engine_config, per_action
 from eval.skill_command import probe_env
 from eval.task_from_settings import Task, held_out, training_task
@@ -19,18 +17,20 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings import own_networks
 from rearrange.home.settings.engine_messages import in_keys
 from rearrange.home.settings.installed_parts import NETWORKS, told
+from rearrange.home.settings.setting_fields import plain_of
 from trainer.config import OF_THE_WEIGHTS
 
 if TYPE_CHECKING:
     import gymnasium
 
     from eval.recording.demonstrations import Recording
+    from rearrange.command_line.composition.options import TrainOptions
     from rearrange.command_line.runs.run_directory import Run
     from trainer.config import TrainConfig
     from trainer.loop import TrainResult
 
 
-def train(config: DictConfig, run: Run) -> dict[str, float] | None:
+def train(options: TrainOptions, run: Run) -> dict[str, float] | None:
     """`rearrange train`: one run of the engine on one task. Returns the final figures; None where a signal ended it in
     good order."""
     from trainer.errors import CheckpointError, NonFinite, RankError, WorkerError
@@ -39,16 +39,16 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
     from trainer.ranks import rank_watch
 
     rank_watch.before_forced_end = lambda: run.finish("failed")
-    plain = OmegaConf.to_container(config, resolve=True)
-    task = training_task(plain, run.settings.overrides)
+    task = training_task(options)
     resume_from = _newest_checkpoint(run) if run.resumed else None
-    begun_with = plain.get("checkpoint")  # runs of before have no such setting
-    transfer = plain.get("transfer")
+    begun_with, transfer = options.checkpoint, options.transfer
     start_from = None if resume_from else _first_policy(begun_with, task, transfer)
-    plain["policy"] |= _network_of(resume_from or start_from, config, run.settings.overrides)
-    network = plain["policy"].get("network")
+    learned = _network_of(resume_from or start_from, options)
+    run.settings.update({f"policy.{name}": value for name, value in learned.items()})
+    options = dataclasses.replace(options, policy=dataclasses.replace(options.policy, **learned))
+    network = options.policy.network
     make_policy = own_networks.load(network, "policy") if network else Policy
-    engine = engine_config(plain)
+    engine = engine_config(options)
     try:
         engine.check()
     except ValueError as error:
@@ -59,34 +59,35 @@ def train(config: DictConfig, run: Run) -> dict[str, float] | None:
                                                                                  else {})
     other = transfer if start_from else None
     taken = _check_network(engine, probe, make_policy, resume_from or start_from, bool(resume_from), other)
-    phases = _phases(engine, plain, task, probe, _step_of(resume_from), run)
+    phases = _phases(engine, options, task, probe, _step_of(resume_from), run)
     run.create()
     if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
         raise UserError(f"another process has just worked in {run.path}; repeat the command.")
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
-            f"policy {network or plain['policy']['encoder'] or 'blind'}   {engine.collect.num_envs} environments   "
+            f"policy {network or options.policy.encoder or 'blind'}   {engine.collect.num_envs} environments   "
             f"{engine.steps:,} steps")
     if taken:
         run.say(taken)
     for phase in phases:
         for line in phase.lines:
             run.say(line)
-    where = "" if plain["output"] == "outputs" else f" output={shlex.quote(plain['output'])}"
-    name = "" if run.silent and plain["name"] is None else f" name={shlex.quote(run.path.name)}"
+    where = "" if options.output == "outputs" else f" output={shlex.quote(options.output)}"
+    name = "" if run.silent and options.name is None else f" name={shlex.quote(run.path.name)}"
     again = f"rearrange train {task.word}{name}{where}{NETWORKS.as_typed('policy', network)} resume=true"
     try:
         if run.silent:  # of several ranks, the first writes and prints
             result = _one_after_another(phases, task.make, make_policy=make_policy, transfer=bool(other))
             run.stopped_by = result.reason
             return {} if result.reason == "complete" else None
-        with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", plain["logger"]["progress"],
-                       run.log, plain["logger"]["wandb"], plain) as (logger, progress):
+        wandb = plain_of(options.logger.wandb) if options.logger.wandb else None
+        with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", options.logger.progress,
+                       run.log, wandb, run.settings.plain()) as (logger, progress):
             if phases[-1].demonstrations:
                 progress.total = engine.steps  # not whole rollouts
             result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta,
                                         make_policy=make_policy, callbacks=(run, logger, progress),
                                         transfer=bool(other),
-                                        eval_env=held_out(task, plain["eval_split"], engine.eval_film).make)
+                                        eval_env=held_out(task, options.eval_split, engine.eval_film).make)
     except KeyboardInterrupt:
         _tell(run, f"stopped at once; {_newest_in_words(run)}. Continue with: {again}")
         raise
@@ -150,14 +151,15 @@ def _one_after_another(phases: list[_Phase], make: Callable[[], Any], resume_fro
     return result
 
 
-def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasium.Env, done: int,
+def _phases(engine: TrainConfig, options: TrainOptions, task: Task, env: gymnasium.Env, done: int,
             run: Run) -> list[_Phase]:
     """What is left of a training of which so many steps are done: from demonstrations, in homes, or first one and
     then the other."""
-    folder, steps = plain.get("demos"), plain.get("demos_steps")
+    folder, steps = options.demos, options.demos_steps
     if folder is None:
-        if unused := next((key for key in ("demos_steps", "demos_episodes") if plain.get(key) is not None), None):
-            raise UserError(f"{unused}={plain[unused]} needs demos=, the folder of a recording.")
+        given = {"demos_steps": steps, "demos_episodes": options.demos_episodes}
+        if unused := next((key for key, value in given.items() if value is not None), None):
+            raise UserError(f"{unused}={given[unused]} needs demos=, the folder of a recording.")
         return [_Phase(engine)]
     until = engine.steps if steps is None else steps
     if until > engine.steps:
@@ -171,7 +173,7 @@ def _phases(engine: TrainConfig, plain: dict[str, Any], task: Task, env: gymnasi
     from eval.recording.demonstrations import Recording
     from trainer.cloning.demonstrations import check
 
-    shown = Recording(Path(folder), task.name, env, plain.get("demos_episodes"), run.silent)
+    shown = Recording(Path(folder), task.name, env, options.demos_episodes, run.silent)
     try:
         check(shown, engine.steps_per_rollout)
     except ValueError as error:
@@ -207,9 +209,8 @@ def _policy_file(checkpoint: str | Path, skill: str) -> Path:
         raise UserError(str(error)) from error
 
 
-def _network_of(checkpoint: Path | None, config: DictConfig, typed: tuple[str, ...]) -> dict[str, Any]:
-    """The settings of the policy that a checkpoint's weights were learned with, but for those that were typed; set in
-    `config`, too."""
+def _network_of(checkpoint: Path | None, options: TrainOptions) -> dict[str, Any]:
+    """The settings of the policy that a checkpoint's weights were learned with, but for those that were typed."""
     from trainer.checkpoint import CheckpointError, load_checkpoint, policy_config
 
     if checkpoint is None:
@@ -219,11 +220,8 @@ def _network_of(checkpoint: Path | None, config: DictConfig, typed: tuple[str, .
     except CheckpointError as error:
         raise UserError(str(error)) from error
     learned = policy_config(content["policy_config"])
-    kept = {word.split("=")[0].removeprefix("policy.") for word in typed}
-    values = {name: getattr(learned, name) for name in OF_THE_WEIGHTS if name not in kept and name in config.policy}
-    for name, value in values.items():
-        OmegaConf.update(config, f"policy.{name}", value)
-    return values
+    typed = options.typed("policy")
+    return {name: getattr(learned, name) for name in OF_THE_WEIGHTS if name not in typed}
 
 
 def _tell(run: Run, sentence: str) -> None:

@@ -72,23 +72,19 @@ def walk(home: Path, go: Callable[[], Any]) -> dict[str, int]:
 
 def walks(home: Path) -> dict[str, int]:
     """Files of the three walks of docs/architecture.md."""
-    from omegaconf import OmegaConf
 
     from eval.agents import make_agent
     from eval.engine_settings import engine_config
+    from rearrange.command_line.composition.options import options_of
+    from rearrange.command_line.composition.parse_overrides import compose
     from skills import make_env, pretrained
     from tests.trainer.toys import Pointer
     from trainer import CollectConfig, TrainConfig, load_checkpoint, train
 
-    try:
-        from rearrange.command_line.composition.parse_overrides import compose
-    except ImportError:  # version 0.2
-        from rearrange.composition.compose import compose
     env = make_env("pick")
     tiny = TrainConfig(steps=64, device="cpu", collect=CollectConfig(num_envs=2, num_workers=1, rollout_steps=16))
     ways = {
-        "files from words to TrainConfig": lambda: engine_config(
-            OmegaConf.to_container(compose("train", ["skill=pick"]).config, resolve=True)),
+        "files from words to TrainConfig": lambda: engine_config(options_of(compose("train", ["skill=pick"]))),
         "files of train(config)": functools.partial(train, Pointer, tiny),
         "files from a checkpoint to its agent": lambda: make_agent("policy", load_checkpoint(pretrained.path("pick")),
                                                                    [env], False)}

@@ -350,6 +350,16 @@ def defaults_of(settings: type) -> dict[str, Any]:
     return made
 
 
+def plain_of(settings: Any) -> dict[str, Any]:
+    """The settings of a dataclass as nested dicts and lists, as YAML and checkpoints have them."""
+    made: dict[str, Any] = {}
+    for name in dict.fromkeys(key.name.partition(".")[0] for key in keys_of(type(settings))):
+        value = getattr(settings, name)
+        made[name] = (plain_of(value) if is_dataclass(value) else dict(value) if isinstance(value, Mapping) else
+                      list(value) if isinstance(value, tuple) else value)
+    return made
+
+
 def made_of(settings: type[_Settings], plain: Mapping[str, Any]) -> _Settings:
     """A dataclass of nested plain values, as YAML and checkpoints have them; a name that it does not have is left
     out."""

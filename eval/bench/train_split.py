@@ -82,16 +82,16 @@ class Watch:
 def split(words: list[str]) -> dict[str, Any]:
     """Train as `rearrange train` would with these words; microseconds of processor time per step of each part, start-up
     of the processes left out, and the share of the time in which the learner waits for environments."""
-    from omegaconf import OmegaConf
 
     from eval.engine_settings import engine_config, per_action
     from eval.task_from_settings import skill_task
+    from rearrange.command_line.composition.options import options_of
     from rearrange.command_line.composition.parse_overrides import compose
     from trainer import collect, learner, train
 
-    plain = OmegaConf.to_container(compose("train", words).config, resolve=True)
-    task = skill_task(plain, plain["split"], plain["policy"]["image_size"])
-    config = per_action(engine_config(plain), task, task.make())
+    options = options_of(compose("train", words))
+    task = skill_task(options, options.split, options.policy.image_size)
+    config = per_action(engine_config(options), task, task.make())
     watch, clock = Watch(), Clock()
     with tempfile.TemporaryDirectory(prefix="rearrange-bench-") as folder, ExitStack() as stack:
         for owner, name, part in ((collect.Collector, "_infer", "acting"), (learner.Learner, "update", "learning")):

@@ -18,8 +18,8 @@ from eval.recording.folder import Folder, Full, files_of, size_of
 from eval.recording.scenario_episodes import ScenarioJob, record_scenario
 from eval.recording.skill_episodes import BEGAN_SOLVED, STEPS_PER_S, SkillJob
 from eval.recording.tape import Recorded
+from rearrange.command_line.composition.options import RecordOptions
 from rearrange.home.errors import UserError
-from rearrange.home.settings.composed_config import Settings
 from trainer.logs.printable import printable
 
 FREE = ("out", "episodes", "max_gb", "workers", "replay", "output")  # may differ when a recording goes on
@@ -31,19 +31,19 @@ class Enough(Exception):
     """All episodes are there."""
 
 
-def record(settings: Settings, plain: dict[str, Any], prepare: Callable[[dict[str, Any], Settings], Prepared]) -> int:
+def record(options: RecordOptions, prepare: Callable[[RecordOptions], Prepared]) -> int:
     """Record what the settings say; the exit status. prepare: makes the job of a skill, which the command line can
     do."""
-    if plain["out"] is None:
+    if options.out is None:
         raise UserError("where to? For example: rearrange record skill=pick out=pick_demonstrations.")
-    of_format = files_of(plain["format"])
-    made = (scenario if plain.get("hab") else prepare)(plain, settings)
+    of_format = files_of(options.format)
+    made = (scenario if options.hab else prepare)(options)
     made = replace(made, job=replace(made.job, raw=of_format.raw))
-    command = {key: value for key, value in plain.items() if key not in FREE} | {"policy": made.policy}
-    out = Path(plain["out"])
-    folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, plain["max_gb"] * 1e9)
+    command = {key: value for key, value in options.written.items() if key not in FREE} | {"policy": made.policy}
+    out = Path(options.out)
+    folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, options.max_gb * 1e9)
     try:
-        return _record(folder, made, plain)
+        return _record(folder, made, options)
     finally:
         folder.close()
 
@@ -68,22 +68,22 @@ class Prepared:
     policy: Any
 
 
-def scenario(plain: dict[str, Any], settings: Settings) -> Prepared:
+def scenario(options: RecordOptions) -> Prepared:
     """The job of a scenario. UserError for what cannot work."""
     from eval.scenario import command
 
-    agent, checkpoint = plain["agent"], None
+    agent, checkpoint = options.agent, None
     if agent == "zero" or ":" in agent:
         raise UserError(f"agent={agent} is for skill=; a scenario is recorded with agent=expert, pretrained, newest, "
                         "random, or the path of a policy for all of it.")
     if agent not in ("expert", "pretrained", "random", "newest"):
         agent, checkpoint = "monolithic", agent
-    hab = command.watched_job(plain, settings, agent, checkpoint)
-    size = plain["image_size"]
-    job = ScenarioJob(hab, 128 if size is None else size, tuple(plain["sim"].get("observations") or ()),
-                      plain["sim"].get("camera_size") or 128)
+    hab = command.watched_job(options, agent, checkpoint)
+    size = options.image_size
+    job = ScenarioJob(hab, 128 if size is None else size, tuple(options.sim.observations or ()),
+                      options.sim.camera_size)
     env = job.make()
-    about = {"scenario": plain["hab"], "env": dict(hab.env)}
+    about = {"scenario": options.written["hab"], "env": dict(hab.env)}
     from eval.policy_choice import table
 
     lines = table(source.choice for source in hab.skills.values() if source.choice)
@@ -99,15 +99,15 @@ def prepared_skill(job: SkillJob, env: Any, lines: list[str]) -> Prepared:
                     about={"skill": job.skill, "env": job.env}, lines=lines, listed=env.listed, policy=job.checkpoint)
 
 
-def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
+def _record(folder: Folder, made: Prepared, options: RecordOptions) -> int:
     from trainer.logs.progress import Progress
 
-    wanted, only = plain["episodes"], plain["successes_only"]
+    wanted, only = options.episodes, options.successes_only
     order = _Order(folder, wanted, only)
     if folder.kept:
         print(f"{folder.path} has {folder.kept:,} of "
               f"{wanted:,} episodes" + ("; goes on" if folder.kept < wanted else ": nothing is left to do"))
-    print(f"record {folder.path}   {made.name}   agent {plain['agent']}   format {plain['format']}")
+    print(f"record {folder.path}   {made.name}   agent {options.agent}   format {options.format}")
     for line in made.lines:
         print(line)
     why = failed = stopped = None
@@ -122,14 +122,14 @@ def _record(folder: Folder, made: Prepared, plain: dict[str, Any]) -> int:
                         progress.note = spoken_size(folder.size)
                         progress.update(folder.kept, {"episode/success": successes / max(len(folder.tried), 1)})
 
-                share_out(made.work, made.job, order.chunks(made.listed), plain["workers"], take)
+                share_out(made.work, made.job, order.chunks(made.listed), options.workers, take)
             if folder.kept < wanted:
                 why = (f"the file has {made.listed:,} episodes, each of which was tried once" if made.listed else
                        f"of {len(folder.tried):,} attempts no more succeeded")
         except Enough:
             pass
         except Full:
-            why = f"max_gb={plain['max_gb']:g} is reached; the same command with a larger one goes on"
+            why = f"max_gb={options.max_gb:g} is reached; the same command with a larger one goes on"
         except (ProcessDied, OSError) as error:
             failed = error
         except (KeyboardInterrupt, Exception) as error:  # a mistake in the user's agent, say: what is finished is kept

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gymnasium
 
 from eval.agents import PolicyAgent
 from eval.policy_choice import asked_for, table
 from eval.remote.connecting import require_packages
 from eval.trained_policy import of_what, training_of
+from rearrange.command_line.composition.options import ServeOptions
 from rearrange.home.errors import UserError
 
 
-def run(plain: dict[str, Any]) -> None:
+def run(options: ServeOptions) -> None:
     """Serve until Ctrl-C. UserError for a policy or an address that cannot be had."""
     require_packages()
     from eval.remote.server import make_server
     from trainer.checkpoint import CheckpointError
     from trainer.spaces import space_from_plain
 
-    choice, content = asked_for("serve", plain)
+    choice, content = asked_for("serve", options)
     meta = training_of(content)
     try:
-        first = PolicyAgent(content, 1, plain["deterministic"], plain["network"])
+        first = PolicyAgent(content, 1, options.deterministic, options.network)
     except CheckpointError as error:
         raise UserError(str(error)) from error
     shapes = {name: tuple(shape) for name, shape in first.policy.seen.items()}
@@ -32,10 +31,10 @@ def run(plain: dict[str, Any]) -> None:
     seen, actions = space_from_plain(content["observation_space"]), space_from_plain(content["action_space"])
     spaces = seen.spaces if isinstance(seen, gymnasium.spaces.Dict) else {"obs": seen}
     try:
-        server = make_server(lambda: PolicyAgent(content, 1, plain["deterministic"], plain["network"], actions),
-                             {name: spaces[name] for name in shapes}, about, plain["host"], plain["port"])
+        server = make_server(lambda: PolicyAgent(content, 1, options.deterministic, options.network, actions),
+                             {name: spaces[name] for name in shapes}, about, options.host, options.port)
     except OSError as error:
-        raise UserError(f"host={plain['host']} port={plain['port']} cannot be listened at: "
+        raise UserError(f"host={options.host} port={options.port} cannot be listened at: "
                         f"{error.strerror}.") from error
     for line in table([choice]):
         print(line)

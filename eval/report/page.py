@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from eval.report import episodes as episode_parts
 from eval.report import sections
@@ -24,6 +23,7 @@ from eval.report.paper_section import caveats, paper
 from eval.report.run_names import labels
 from eval.report.runs import Evaluation, Found, Training, newest, read_all, read_some
 from eval.report.whole_tasks import whole_tasks
+from rearrange.command_line.composition.options import ReportOptions
 from rearrange.home.errors import UserError
 from rearrange.home.files import may_be_written, open_regular
 
@@ -180,10 +180,10 @@ def _count(n: int, word: str) -> str:
     return f"{n} {word}{'s' if n != 1 else ''}"
 
 
-def report(plain: dict[str, Any]) -> Made:
+def report(options: ReportOptions) -> Made:
     """The report that the settings of `rearrange report` describe."""
-    if plain["runs"] == []:
+    if options.runs == ():
         raise UserError("runs=[] names no run: leave it out for the newest ones, or name directories.")
-    output = Path(plain["output"])
-    out = Path(plain["out"]) if plain["out"] else output / "report.html"
-    return make(plain["runs"], out, output, plain["title"], plain["video_mb"])
+    output = Path(options.output)
+    out = Path(options.out) if options.out else output / "report.html"
+    return make(options.runs, out, output, options.title, options.video_mb)

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from omegaconf import OmegaConf
 
 from eval.scenario.skill_sources import AGENTS
-from rearrange.command_line.composition import options
+from rearrange.command_line.composition import options as there
 from rearrange.command_line.composition import parse_overrides as front
+from rearrange.command_line.composition.options import ReproduceOptions, options_of
 from rearrange.command_line.composition.plan_run import changes
 from rearrange.command_line.runs import launching
 from rearrange.command_line.runs.names import checked_name
@@ -60,12 +58,12 @@ class Plan:
         return (*(policy.training for policy in self.policies.values() if policy.training), *self.evaluations)
 
 
-def make_plan(plain: dict[str, Any]) -> Plan:
+def make_plan(options: ReproduceOptions) -> Plan:
     """What the settings of `rearrange reproduce` ask for. Raises UserError for what cannot be, and writes nothing."""
-    agents = _checked(plain["agents"], AGENTS, "agents")
-    scenarios = _checked(plain["scenarios"], options.choices("hab"), "scenarios")
-    protocols = _checked(plain["protocols"], options.choices("planner"), "protocols")
-    checked_name(plain["name"])
+    agents = _checked(options.agents, AGENTS, "agents")
+    scenarios = _checked(options.scenarios, there.choices("hab"), "scenarios")
+    protocols = _checked(options.protocols, there.choices("planner"), "protocols")
+    checked_name(options.name)
     wanted = [(scenario, agent, protocol) for scenario in scenarios for agent in agents for protocol in protocols
               if protocol == PAPER or agent == "tp_srl"]
     if not wanted:
@@ -73,19 +71,19 @@ def make_plan(plain: dict[str, Any]) -> Plan:
                         "to protocols=.")
     policies: dict[str, Policy] = {}
     for scenario, agent, protocol in wanted:
-        for skill in _trained(scenario, agent, protocol, plain):
+        for skill in _trained(scenario, agent, protocol, options):
             if skill not in policies:
-                policies[skill] = _policy("skill", skill, plain["steps"], plain)
+                policies[skill] = _policy("skill", skill, options.steps, options)
     if any(agent == "monolithic" for _, agent, _ in wanted):
         for scenario in scenarios:
-            if policy := _policy("hab", scenario, plain["monolithic_steps"], plain):
+            if policy := _policy("hab", scenario, options.monolithic_steps, options):
                 policies[scenario] = policy
-    evaluations = [_evaluation(scenario, agent, protocol, policies, plain)
+    evaluations = [_evaluation(scenario, agent, protocol, policies, options)
                    for scenario, agent, protocol in wanted if agent != "monolithic" or scenario in policies]
     return Plan(policies, tuple(evaluations))
 
 
-def _checked(chosen: list[str], known: Iterable[str], key: str) -> list[str]:
+def _checked(chosen: Sequence[str], known: Iterable[str], key: str) -> list[str]:
     known = list(known)
     for name in chosen:
         if name not in known:
@@ -103,9 +101,9 @@ def by_protocol(scenario: str, protocol: str) -> list[str]:
     return [f"hab={scenario}", *goal, f"planner={protocol}"]
 
 
-def _trained(scenario: str, agent: str, protocol: str, plain: dict[str, Any]) -> list[str]:
+def _trained(scenario: str, agent: str, protocol: str, options: ReproduceOptions) -> list[str]:
     """Skills of the plan that trained policies run."""
-    found = _needed(scenario, protocol, plain["split"], plain["seed"]) if agent in TRAINED else []
+    found = _needed(scenario, protocol, options.split, options.seed) if agent in TRAINED else []
     return [skill for skill in found if skill != "navigate" or agent == "tp_srl"]
 
 
@@ -113,28 +111,26 @@ def _trained(scenario: str, agent: str, protocol: str, plain: dict[str, Any]) ->
 def _needed(scenario: str, protocol: str, split: str, seed: int) -> list[str]:
     """The skills that the plan of the scenario's first episode needs."""
     from eval.scenario.command import needed_skills
-    from planner.rules import Rules
-    from planner.scenarios import make_scenario
 
     made = front.compose("eval", [*by_protocol(scenario, protocol), f"split={split}", f"seed={seed}"])
-    settings = OmegaConf.to_container(made.config, resolve=True)
-    return needed_skills(make_scenario(settings["hab"], "hab"), Rules(**settings["planner"]), settings)
+    options = options_of(made)
+    return needed_skills(options, options.planner)
 
 
-def _policy(group: str, what: str, steps: int | None, plain: dict[str, Any]) -> Policy | None:
+def _policy(group: str, what: str, steps: int | None, options: ReproduceOptions) -> Policy | None:
     """Where a policy comes from: the run of this name, another finished run, the package, or a training.
 
     None where there is none and none is to be trained.
     """
-    typed = (f"{group}={what}", f"experiment={plain['experiment']}", f"steps={steps or plain['steps']}",
-             f"seed={plain['seed']}", f"name={plain['name']}", f"output={plain['output']}")
-    own = make_job(f"train {what}", "train", typed, plain)
+    typed = (f"{group}={what}", f"experiment={options.experiment}", f"steps={steps or options.steps}",
+             f"seed={options.seed}", f"name={options.name}", f"output={options.output}")
+    own = make_job(f"train {what}", "train", typed, options)
     if own.state == "finished":
         return Policy(str(own.path), f"{own.path}, finished", own)
     if own.state == "new":
         if found := _finished_run(group, what, typed):
             return Policy(str(found), f"{found}, a finished run")
-        if group == "skill" and plain["pretrained"] and what in pretrained.names():
+        if group == "skill" and options.pretrained and what in pretrained.names():
             return Policy("pretrained", "comes with the package")
         if steps is None:
             return None
@@ -153,25 +149,26 @@ def _finished_run(group: str, what: str, typed: tuple[str, ...]) -> Path | None:
     return None
 
 
-def _evaluation(scenario: str, agent: str, protocol: str, policies: dict[str, Policy], plain: dict[str, Any]) -> Job:
+def _evaluation(scenario: str, agent: str, protocol: str, policies: dict[str, Policy],
+                options: ReproduceOptions) -> Job:
     """One agent in one scenario; every policy that it uses is named, so that a later training changes nothing."""
     other = () if protocol == PAPER else (protocol,)
     words = [*by_protocol(scenario, protocol), f"agent={agent}"]
-    words += [f"{key}={plain[key]}" for key in ("episodes", "video", "split", "seed", "output")]
-    words.append(f"name={'_'.join((plain['name'], agent, *other))}")
+    words += [f"{key}={getattr(options, key)}" for key in ("episodes", "video", "split", "seed", "output")]
+    words.append(f"name={'_'.join((options.name, agent, *other))}")
     used: list[Policy] = []
     if agent in TRAINED:
-        run_by = {skill: policies[skill] for skill in _trained(scenario, agent, protocol, plain)}
+        run_by = {skill: policies[skill] for skill in _trained(scenario, agent, protocol, options)}
         words += [f"skills.{skill}={policy.source}" for skill, policy in run_by.items()]
         used = list(run_by.values())
     elif agent == "monolithic":
         used = [policies[scenario]]
         words.append(f"checkpoint={policies[scenario].source}")
     needs = tuple(policy.training.path for policy in used if policy.training)
-    return make_job(" ".join(("eval", scenario, agent, *other)), "eval", tuple(words), plain, needs)
+    return make_job(" ".join(("eval", scenario, agent, *other)), "eval", tuple(words), options, needs)
 
 
-def make_job(what: str, command: str, typed: tuple[str, ...], plain: dict[str, Any],
+def make_job(what: str, command: str, typed: tuple[str, ...], options: ReproduceOptions,
              needs: tuple[Path, ...] = ()) -> Job:
     """A job and how far it is. Raises UserError where a run of this name has other settings."""
     made = front.compose(command, list(typed))

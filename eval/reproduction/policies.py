@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.reproduction.jobs import Job, make_job
-from eval.task_from_settings import group_of, json_safe
+from eval.task_from_settings import group_of
 from rearrange.command_line.composition.options import ReproduceOptions
 from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.runs.run_directory import read_status
@@ -20,42 +20,42 @@ OF_FIGURE_6 = ("agents", "scenarios", "protocols", "pretrained", "experiment", "
 PLANS_SEED = 5  # of the plans in training homes
 
 
-def jobs(plain: dict[str, Any]) -> tuple[Job, ...]:
+def jobs(options: ReproduceOptions) -> tuple[Job, ...]:
     """Lessons and evaluations of every policy that is asked for, each after what it needs. UserError."""
-    checked_name(plain["name"])
-    if not plain["policies"]:
+    checked_name(options.name)
+    if not options.policies:
         raise UserError(f"policies=[] leaves nothing to do. Choices: {', '.join(recipes.names())}.")
     for each in fields(ReproduceOptions):
-        if each.name in OF_FIGURE_6 and plain[each.name] != json_safe(each.default):
+        if each.name in OF_FIGURE_6 and getattr(options, each.name) != each.default:
             raise UserError(f"{each.name}= is a setting of Figure 6, and recipes do without it: leave out {each.name}= "
                             "or policies=.")
-    for task in plain["policies"]:
+    for task in options.policies:
         if task not in recipes.names():
             raise UserError(f"policies: there is no recipe for {task!r}; there are those "
                             f"of {', '.join(recipes.names())}.")
-    return tuple(job for task in dict.fromkeys(plain["policies"]) for job in _of_task(task, plain))
+    return tuple(job for task in dict.fromkeys(options.policies) for job in _of_task(task, options))
 
 
-def _of_task(task: str, plain: dict[str, Any]) -> list[Job]:
+def _of_task(task: str, options: ReproduceOptions) -> list[Job]:
     """The lessons of one policy, before each the plans that it needs, and the evaluations of the last."""
     made: list[Job] = []
     before: Job | None = None
     for number, lesson in enumerate(recipes.lessons(task), 1):
-        name = f"{plain['name']}_{number}"
-        words = [f"{group_of(task)}={task}", *_shortened(lesson.words, plain["steps"]), f"seed={plain['seed']}"]
+        name = f"{options.name}_{number}"
+        words = [f"{group_of(task)}={task}", *_shortened(lesson.words, options.steps), f"seed={options.seed}"]
         needs = () if before is None else (before.path,)
         if before is not None:
             words.append(f"checkpoint={before.path}")
         if lesson.plans:
-            plans = [_plans(task, scenario, lesson, before, f"{name}_{task}", plain) for scenario in lesson.plans]
+            plans = [_plans(task, scenario, lesson, before, f"{name}_{task}", options) for scenario in lesson.plans]
             words.append(
-                f"sim.episodes={Path(plain['output']) / 'eval/*' / f'{name}_{task}' / 'handoffs' / f'{task}.json.gz'}")
+                f"sim.episodes={Path(options.output) / 'eval/*' / f'{name}_{task}' / 'handoffs' / f'{task}.json.gz'}")
             made += plans
             needs += tuple(each.path for each in plans)
-        before = make_job(f"train {task} {number}", "train", (*words, f"name={name}", f"output={plain['output']}"),
-                          plain, needs)
+        before = make_job(f"train {task} {number}", "train", (*words, f"name={name}", f"output={options.output}"),
+                          options, needs)
         made.append(before)
-    return made + [_evaluation(task, split, before, plain) for split in SPLITS]
+    return made + [_evaluation(task, split, before, options) for split in SPLITS]
 
 
 def _shortened(words: tuple[str, ...], most: int) -> list[str]:
@@ -64,26 +64,26 @@ def _shortened(words: tuple[str, ...], most: int) -> list[str]:
 
 
 def _plans(task: str, scenario: str, lesson: recipes.Lesson, before: Job | None, name: str,
-           plain: dict[str, Any]) -> Job:
+           options: ReproduceOptions) -> Job:
     """Episodes of a scenario in training homes, in which the skill has the policy of the lesson before."""
     words = [f"hab={scenario}", "split=train", f"seed={PLANS_SEED}",
-             f"episodes={min(lesson.plans[scenario], plain['episodes'])}", "video=0", "handoffs=true", f"name={name}",
-             f"output={plain['output']}"]
+             f"episodes={min(lesson.plans[scenario], options.episodes)}", "video=0", "handoffs=true", f"name={name}",
+             f"output={options.output}"]
     if lesson.tries is not None:
         words.append(f"handoff_tries={lesson.tries}")
     if before is not None:
         words.append(f"skills.{task}={before.path}")
-    return make_job(f"plans for {task} in {scenario}", "eval", tuple(words), plain,
+    return make_job(f"plans for {task} in {scenario}", "eval", tuple(words), options,
                     () if before is None else (before.path,))
 
 
-def _evaluation(task: str, split: str, last: Job, plain: dict[str, Any]) -> Job:
-    words = (f"{group_of(task)}={task}", f"checkpoint={last.path}", f"split={split}", f"episodes={plain['episodes']}",
-             f"name={plain['name']}_{split}", f"output={plain['output']}")
-    return make_job(f"eval {task} {split}", "eval", words, plain, (last.path,))
+def _evaluation(task: str, split: str, last: Job, options: ReproduceOptions) -> Job:
+    words = (f"{group_of(task)}={task}", f"checkpoint={last.path}", f"split={split}", f"episodes={options.episodes}",
+             f"name={options.name}_{split}", f"output={options.output}")
+    return make_job(f"eval {task} {split}", "eval", words, options, (last.path,))
 
 
-def table(made: tuple[Job, ...], plain: dict[str, Any]) -> str:
+def table(made: tuple[Job, ...], options: ReproduceOptions) -> str:
     """What came out, beside the policies of the package, as Markdown."""
     rows = ["| policy | homes | protocol | trained now | n | in the package | to publish |",
             "|---|---|---|---|---|---|---|"]

@@ -11,6 +11,7 @@ from eval.report import whole_tasks
 from eval.report.paper import DIFFERENCES, IN_WORDS, PUBLISHED, Beside, beside
 from eval.report.sections import number, share
 from eval.reproduction.jobs import PAPER, Plan, Policy
+from rearrange.command_line.composition.options import ReproduceOptions
 from rearrange.command_line.runs.run_directory import read_status, saved_config
 from rearrange.home.files import read_json
 from skills import pretrained
@@ -19,15 +20,15 @@ VIDEO_MB = 100.0
 FIGURE_6, WHOLE_TASKS = "Figure 6 of the VER paper", "Whole tasks by protocol"
 
 
-def write(folder: Path, plan: Plan, evaluations: list[Path], plain: dict[str, Any]) -> list[str]:
+def write(folder: Path, plan: Plan, evaluations: list[Path], options: ReproduceOptions) -> list[str]:
     """Write the files that there are figures for; lines for people."""
     figures = [read_json(path / "metrics.json") for path in evaluations]
     texts: dict[str, list[list[str]]] = {}
     if by_paper := [each for each in figures if each.get("protocol", PAPER) == PAPER]:
-        texts["figure6.md"] = [*_head(FIGURE_6, plain), *figure_6(by_paper), *_policies(plan)]
+        texts["figure6.md"] = [*_head(FIGURE_6, options), *figure_6(by_paper), *_policies(plan)]
     if rows := whole_tasks.rows(figures):
         lines = [tuple(whole_tasks.cells(row)) for row in rows]
-        texts["whole_tasks.md"] = [*_head(WHOLE_TASKS, plain), _table(whole_tasks.HEAD, lines),
+        texts["whole_tasks.md"] = [*_head(WHOLE_TASKS, options), _table(whole_tasks.HEAD, lines),
                                    [f"- {note}" for note in whole_tasks.NOTES], *([] if by_paper else _policies(plan))]
         (folder / "whole_tasks.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     said = []
@@ -37,13 +38,13 @@ def write(folder: Path, plan: Plan, evaluations: list[Path], plain: dict[str, An
         said += ["", *text.splitlines()]
     trained = [Path(policy.source) for policy in plan.policies.values() if policy.source != "pretrained"]
     runs = [*evaluations, *(path for path in trained if (path / "metrics.csv").exists())]
-    made = report_page.make([str(path) for path in runs], folder / "report.html", Path(plain["output"]),
-                            FIGURE_6 if by_paper else WHOLE_TASKS, VIDEO_MB, plain["note"])
+    made = report_page.make([str(path) for path in runs], folder / "report.html", Path(options.output),
+                            FIGURE_6 if by_paper else WHOLE_TASKS, VIDEO_MB, options.note)
     return [*said, "", *(f"table     {folder / name}" for name in texts), f"report    {made.path}"]
 
 
-def _head(title: str, plain: dict[str, Any]) -> list[list[str]]:
-    return [[f"# {title}"], *([[f"**{plain['note']}**"]] if plain["note"] else [])]
+def _head(title: str, options: ReproduceOptions) -> list[list[str]]:
+    return [[f"# {title}"], *([[f"**{options.note}**"]] if options.note else [])]
 
 
 def figure_6(figures: list[dict[str, Any]]) -> list[list[str]]:

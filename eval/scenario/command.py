@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from eval import policy_choice
@@ -22,40 +22,35 @@ from planner import monolithic as whole_task
 from planner.rules import Rules, steps_of
 from planner.scenario import observe, plan, require_solved
 from planner.scenario_env import ScenarioEnv
-from planner.scenarios import ScenarioConfig, make_scenario
+from rearrange.command_line.composition.options import EvalOptions, RecordOptions, options_as
 from rearrange.env.home_env import HomeSettings
 from rearrange.home.apartments.episodes import Episode, read_episodes, repeated_ids, write_episodes
 from rearrange.home.errors import UserError
-from rearrange.home.settings.composed_config import Settings
-from rearrange.home.settings.remote import RemoteSettings
 from skills import SKILLS
 
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
 
 VIDEOS = 3  # first success, first failure, longest
-# Settings that an evaluation alone has, as they are elsewhere.
-EVAL_ALONE = {"substitute": False, "subtasks": False, "network": None, "remote": {}, "video_speed": 1,
-              "handoffs": False}
 
 
-def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
+def evaluate(options: EvalOptions, run: Run) -> dict[str, float]:
     """One scenario, one agent, many episodes. Everything is checked before the directory is made."""
-    if plain["substitute"]:
+    if options.substitute:
         refuse_together("substitute=true")
-    if plain["subtasks"]:
+    if options.subtasks:
         refuse_together("subtasks=true")
-    if plain["handoff_tries"] is not None and not plain["handoffs"]:
-        raise UserError(f"handoff_tries={plain['handoff_tries']} is for handoffs=true, which keeps the states that it "
+    if options.handoff_tries is not None and not options.handoffs:
+        raise UserError(f"handoff_tries={options.handoff_tries} is for handoffs=true, which keeps the states that it "
                         "counts: add that, or leave it out.")
-    job = make_job(plain, run)
+    job = make_job(options, str(run.videos))
     run.create()
     run.say(f"eval {run.path}   {job.scenario.name}   agent {job.agent}")
     for line in policy_choice.table(source.choice for source in job.skills.values() if source.choice):
         run.say(line)
-    if job.episodes < plain["episodes"]:
+    if job.episodes < options.episodes:
         run.say(f"{job.env['episodes']} has {job.episodes} episodes: each is run once, instead "
-                f"of episodes={plain['episodes']}")
+                f"of episodes={options.episodes}")
     if (file := job.env.get("episodes")) is not None:
         for line in repeated_ids(file, read_episodes(file)):
             run.say(line)
@@ -67,31 +62,31 @@ def evaluate(plain: dict[str, Any], run: Run) -> dict[str, float]:
         figures = cut_short(hab_figures.summary(job, finished), job.episodes)
         run.result = headline(figures)
         hab_figures.print_table(figures, run)
-        _write(run, job, figures, finished, plain["handoff_tries"])
+        _write(run, job, figures, finished, options.handoff_tries)
 
     with counting(job.episodes, f"eval {job.scenario.name}", log=run.log) as progress:
-        results = hab.evaluate(job, plain["workers"], progress, keep)
+        results = hab.evaluate(job, options.workers, progress, keep)
     figures = hab_figures.summary(job, results)
     if run.silent:  # of several tasks, the first writes, films and prints
         return headline(figures)
     try:
-        _write(run, job, figures, results, plain["handoff_tries"])  # safe before videos take their time
+        _write(run, job, figures, results, options.handoff_tries)  # safe before videos take their time
     except OSError:  # a full disk
         hab_figures.print_table(figures, run)
         raise
     run.result = headline(figures)
-    wanted = video.shown(results, VIDEOS if plain["video"] is None else plain["video"])
+    wanted = video.shown(results, VIDEOS if options.video is None else options.video)
     if wanted:
         with Progress(video.frames_of(job, wanted), "videos", unit="frames") as progress:
-            videos = video.record(job, wanted, plain["workers"], lambda frames: progress.update(frames, {}))
+            videos = video.record(job, wanted, options.workers, lambda frames: progress.update(frames, {}))
         hab_figures.write(run.path, job, figures, results, videos)
     hab_figures.print_table(figures, run)
     if not figures["episodes"]:  # all began solved
         return run.result
-    if plain["substitute"]:
-        substitution.substitute(job, figures, run, plain["workers"], counting)
-    if plain["subtasks"]:
-        subtasks.measure(job, run, plain["workers"], counting)
+    if options.substitute:
+        substitution.substitute(job, figures, run, options.workers, counting)
+    if options.subtasks:
+        subtasks.measure(job, run, options.workers, counting)
     return run.result
 
 
@@ -122,84 +117,80 @@ def _write_handoffs(run: Run, results: Sequence[hab.EpisodeResult], tries: int |
         run.say(f"handoffs  {folder / skill}.json.gz ({len(episodes)}; for sim.episodes=)")
 
 
-def make_job(plain: dict[str, Any], run: Run, every_skill: bool = False) -> hab.Job:
+def make_job(options: EvalOptions, videos: str = "", every_skill: bool = False) -> hab.Job:
     """The job that settings describe. Raises UserError for what cannot work: agent, checkpoints, scenario, plan.
 
-    every_skill: not only those that plans need have something that runs them.
+    videos: folder of films. every_skill: not only those that plans need have something that runs them.
     """
-    asked = plain["agent"] or "tp_srl"
+    asked = options.agent or "tp_srl"
     agent = "tp_srl" if asked == "pretrained" else asked
     if agent not in AGENTS:
         of = "skill=navigate, in plans skills.navigate=pointnav" if agent == "pointnav" else "skill="
         raise UserError(f"agent={agent} is for {of}; a scenario is done by agent=pretrained, {', '.join(AGENTS)}, and "
                         "each of its skills can be chosen, as in skills.pick=expert.")
-    if plain["checkpoint"] is not None and agent != "monolithic":
-        word = plain["checkpoint"]
+    if options.checkpoint is not None and agent != "monolithic":
+        word = options.checkpoint
         instead = f"skills={word}" if word in policy_choice.WORDS else f"skills.pick={word}, or another skill's name"
         raise UserError(f"checkpoint={word} is for skill= and agent=monolithic; for the skills of a scenario "
                         f"write {instead}.")
-    scenario = make_scenario(plain["hab"], "hab")
-    rules = Rules(**plain["planner"], navigate=agent != "tp_srl_nonav")
-    typed = {word.split("=")[0].removeprefix("sim.") for word in run.settings.overrides if word.startswith("sim.")}
-    if plain["substitute"] and agent not in ("tp_srl", "tp_srl_nonav"):
+    scenario, sim, rules = options.hab, options.sim, replace(options.planner, navigate=agent != "tp_srl_nonav")
+    if options.substitute and agent not in ("tp_srl", "tp_srl_nonav"):
         raise UserError(f"substitute=true puts experts in the place of learned skills, which agent={agent} does not "
                         "have: take agent=tp_srl.")
-    if plain["subtasks"] and agent in ("monolithic", "tp_spa"):
+    if options.subtasks and agent in ("monolithic", "tp_spa"):
         raise UserError(f"subtasks=true evaluates the skills of a plan alone, which agent={agent} does not have: "
                         "take agent=tp_srl.")
     needed: list[str] = []
     if agent == "monolithic":
-        found = _whole_task(scenario, plain)
+        found = _whole_task(options)
     else:
-        needed = list(SKILLS) if every_skill else needed_skills(scenario, rules, plain)
-        found = sources(asked, plain["skills"], needed, Path(plain["output"]), scenario.name, plain["network"],
-                        RemoteSettings(**plain["remote"]), plain["sim"]["observations"], plain["sim"]["camera_size"])
-    sim = plain["sim"]
-    env = _homes(sim) | {"split": plain["split"]}
-    env |= shared_settings(found, {key: sim[key] for key in SHARED if key in typed})
+        needed = list(SKILLS) if every_skill else needed_skills(options, rules)
+        found = sources(asked, options.skills, needed, Path(options.output), scenario.name, options.network,
+                        options.remote, sim.observations, sim.camera_size)
+    env = _homes(sim) | {"split": options.split}
+    env |= shared_settings(found, {key: getattr(sim, key) for key in SHARED if key in options.typed("sim")})
     # An episode of a file that is run twice is no second sample.
-    count, file = plain["episodes"], env.get("episodes")
+    count, file = options.episodes, env.get("episodes")
     count = count if file is None else min(count, len(read_episodes(file)))
-    return hab.Job(scenario, agent, env, found, rules, count, plain["seed"], plain["deterministic"],
-                   str(run.videos), default_speed(plain), plain["handoffs"], _protocol(run), tuple(needed))
+    return hab.Job(scenario, agent, env, found, rules, count, options.seed, options.deterministic,
+                   videos, default_speed(vars(options)), options.handoffs, _protocol(options), tuple(needed))
 
 
-def watched_job(plain: dict[str, Any], settings: Settings, agent: str, checkpoint: str | None) -> hab.Job:
+def watched_job(options: RecordOptions, agent: str, checkpoint: str | None) -> hab.Job:
     """The job of `rearrange record` and `rearrange view`, whose settings lack some of an evaluation's."""
     agent = "tp_srl" if agent == "newest" else agent
-    run = SimpleNamespace(settings=settings, videos=None)
-    return make_job(plain | EVAL_ALONE | {"agent": agent, "checkpoint": checkpoint}, run)
+    return make_job(options_as(EvalOptions, options, agent=agent, checkpoint=checkpoint))
 
 
-def _protocol(run: Run) -> str:
+def _protocol(options: EvalOptions) -> str:
     """The choice of `planner`, and what was typed to differ from it: `honest, knowledge=state`."""
-    typed = [word.removeprefix("planner.") for word in run.settings.overrides if word.startswith("planner.")]
-    return ", ".join([run.settings.choices["planner"], *typed])
+    typed = [word.removeprefix("planner.") for word in options.words if word.startswith("planner.")]
+    return ", ".join([options.choices["planner"], *typed])
 
 
-def _homes(sim: dict[str, Any]) -> dict[str, Any]:
+def _homes(sim: HomeSettings) -> dict[str, Any]:
     """The settings of the group `sim` that do not depend on how a policy was trained."""
     return {key: value for key, value in sim_settings(sim).items() if key not in SHARED}
 
 
-def _whole_task(scenario: ScenarioConfig, plain: dict[str, Any]) -> dict[str, Source]:
+def _whole_task(options: EvalOptions) -> dict[str, Source]:
     """The one policy of agent=monolithic, by the name that it has in place of a skill's."""
-    chosen = next((skill for skill, source in plain["skills"].items() if source is not None), None)
+    chosen = next((skill for skill, source in options.skills.items() if source is not None), None)
     if chosen:
-        raise UserError(f"skills.{chosen}={plain['skills'][chosen]}: agent=monolithic has no skills; leave it out, "
+        raise UserError(f"skills.{chosen}={options.skills[chosen]}: agent=monolithic has no skills; leave it out, "
                         "or choose another agent.")
-    env = ScenarioEnv(scenario, HomeSettings(plain["split"], 0, **_homes(plain["sim"])))
-    for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
+    env = ScenarioEnv(options.hab, HomeSettings(options.split, 0, **_homes(options.sim)))
+    for _ in load_listed(env, options.episodes, SEED_STRIDE * options.seed):  # of ours the first; they were tried
         pass
-    return {whole_task.NAME: whole_task_source(plain["checkpoint"], env, Path(plain["output"]), plain["network"])}
+    return {whole_task.NAME: whole_task_source(options.checkpoint, env, Path(options.output), options.network)}
 
 
-def needed_skills(scenario: ScenarioConfig, rules: Rules, plain: dict[str, Any]) -> list[str]:
+def needed_skills(options: EvalOptions, rules: Rules) -> list[str]:
     """Skills that plans need, or may need when they are made again. UserError for an episode that has no plan."""
-    env = ScenarioEnv(scenario, HomeSettings(plain["split"], 0, **_homes(plain["sim"])))
+    env = ScenarioEnv(options.hab, HomeSettings(options.split, 0, **_homes(options.sim)))
     needed: dict[str, None] = {}
-    for _ in load_listed(env, plain["episodes"], SEED_STRIDE * plain["seed"]):  # of ours the first; they were tried
-        found = plan(env.sim, scenario.problem)
+    for _ in load_listed(env, options.episodes, SEED_STRIDE * options.seed):  # of ours the first; they were tried
+        found = plan(env.sim, options.hab.problem)
         require_solved(found, env.episode.scene)
         needed |= dict.fromkeys(step.skill for step in steps_of(found.steps, rules))
         if rules.recovery == "replan":  # a door that falls shut has to be opened again

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.policy_choice import table
-from eval.scenario.command import EVAL_ALONE, make_job
+from eval.scenario.command import make_job
 from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor, step_all
 from eval.scenario.video import Film
 from eval.tools.stdio import Stdio, require_package
 from eval.tools.toolbox import Answer, Toolbox
-from eval.video import VideoWriter, default_speed, pace
+from eval.video import VideoWriter, pace
 from planner.single_steps import SingleSteps
+from rearrange.command_line.composition.options import EvalOptions, ToolsOptions, options_as
 from rearrange.command_line.runs.run_directory import write_whole
 from rearrange.home.files import not_waiting
 from rearrange.home.simulation.simulator_interface import STEP_S
@@ -30,20 +31,20 @@ class ClientGone(Exception):
     """Nobody waits for the answer of the call that is under way."""
 
 
-def offer(plain: dict[str, Any], run: Run) -> dict[str, float]:
+def offer(options: ToolsOptions, run: Run) -> dict[str, float]:
     """Offer tools on standard input and output until the client goes; the figures of the episode."""
     require_package()
     client = Stdio()
-    plain = EVAL_ALONE | plain | {"episodes": 1, "checkpoint": None, "video_speed": default_speed(plain)}
-    job = make_job(plain | {"agent": "tp_srl" if plain["agent"] == "newest" else plain["agent"]}, run, every_skill=True)
-    episode = Episode(job, plain["episode"])
+    agent = "tp_srl" if options.agent == "newest" else options.agent
+    job = make_job(options_as(EvalOptions, options, agent=agent, episodes=1), str(run.videos), every_skill=True)
+    episode = Episode(job, options.episode)
     run.create()
-    run.say(f"tools {run.path}   {job.scenario.name}   episode {plain['episode']}   agent {job.agent}")
+    run.say(f"tools {run.path}   {job.scenario.name}   episode {options.episode}   agent {job.agent}")
     for line in table(source.choice for source in job.skills.values() if source.choice):
         run.say(line)
     calls = refused = 0
     try:
-        if plain["video"]:
+        if options.video:
             episode.film(run.videos / "episode.mp4")
         tools = Toolbox(episode.run, lambda: episode.step(client))
         for call in client.calls():

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from omegaconf import OmegaConf
 
 from eval.recording.record import Prepared, scenario
 from eval.scenario import command as of_scenario
@@ -16,12 +13,12 @@ from eval.view.driver import Driver
 from eval.view.own_code import LOAD_S, Apart
 from eval.view.sessions import DrivenScenario, PlanSession, Session, SkillSession
 from planner.monolithic import NAME as WHOLE_TASK
-from rearrange.command_line.composition import options
+from rearrange.command_line.composition import options as there
+from rearrange.command_line.composition.options import RecordOptions, options_as, options_of
 from rearrange.command_line.composition.parse_overrides import compose, require
 from rearrange.command_line.runs.names import folder_name
 from rearrange.command_line.runs.run_directory import has_checkpoints, runs
 from rearrange.home.errors import UserError
-from rearrange.home.settings.composed_config import Settings
 from skills import experts, names
 from trainer import checkpoint
 
@@ -30,7 +27,7 @@ PATIENCE = 5  # times the steps of an episode that a person has for a skill
 EPISODES = 2  # of a scenario whose plans are looked at beforehand
 OF_ONE_TASK = ("skill.", "hab.", "skills.", "planner")  # words that say nothing about another task
 
-Prepare = Callable[[dict[str, Any], Settings], Prepared]
+Prepare = Callable[[RecordOptions], Prepared]
 """Makes the job of a skill, which the command line knows how to."""
 
 
@@ -38,12 +35,12 @@ Prepare = Callable[[dict[str, Any], Settings], Prepared]
 class Chosen:
     """What runs, and what came with it.
 
-    plain: the settings. followed: skill, or `whole task` -> the run whose newest checkpoint each episode takes. files:
-    those that were loaded. made: what recording needs, where a person drives.
+    options: the settings. followed: skill, or `whole task` -> the run whose newest checkpoint each episode takes.
+    files: those that were loaded. made: what recording needs, where a person drives.
     """
 
     session: Session
-    plain: dict[str, Any]
+    options: RecordOptions
     followed: dict[str, Path] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
     made: Prepared | None = None
@@ -62,7 +59,7 @@ class Chosen:
 
 def tasks() -> list[str]:
     """Every skill and scenario, by the word that chooses it."""
-    return [f"{group}={name}" for group in ("hab", "skill") for name in options.choices(group)]
+    return [f"{group}={name}" for group in ("hab", "skill") for name in there.choices(group)]
 
 
 def agents(task: str, output: Path, chosen: str) -> list[str]:
@@ -93,30 +90,30 @@ def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prep
     if settings.choices["sim"] != "mujoco":
         raise UserError(f"sim={settings.choices['sim']} is not shown in a page: leave it out, and homes are those of "
                         "the embedded simulator.")
-    plain = OmegaConf.to_container(settings.config, resolve=True) | {"agent": agent, "episodes": 1, "format": "lerobot"}
+    options = options_as(RecordOptions, options_of(settings), agent=agent, episodes=1)
     if agent == "teleop":
-        return _driven(plain, settings, prepare)
-    _check_agent(agent, task.partition("=")[2], Path(plain["output"]))
-    return (_scenario if plain.get("hab") else _skill)(plain, settings, prepare)
+        return _driven(options, prepare)
+    _check_agent(agent, task.partition("=")[2], Path(options.output))
+    return _scenario(options) if options.hab else _skill(options, prepare)
 
 
-def _skill(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
-    name, output = plain["skill"]["name"], Path(plain["output"])
-    run = run_of(plain["agent"], name, output)
+def _skill(options: RecordOptions, prepare: Prepare) -> Chosen:
+    name, output = options.choices["skill"], Path(options.output)
+    run = run_of(options.agent, name, output)
     file = checkpoint.newest(run) if run else None
-    asked = plain | ({"agent": str(file)} if file else {})
-    if ":" in plain["agent"]:
-        made = Apart(f"agent={plain['agent']}").call("load", LOAD_S, prepare, asked, settings)
+    asked = replace(options, agent=str(file)) if file else options
+    if ":" in options.agent:
+        made = Apart(f"agent={options.agent}").call("load", LOAD_S, prepare, asked)
     else:
-        made = prepare(asked, settings)
+        made = prepare(asked)
     if run:
-        return Chosen(SkillSession(made), plain, {name: run}, {name: file})
-    return Chosen(SkillSession(made), plain, {}, {name: Path(made.job.checkpoint)} if made.job.checkpoint else {})
+        return Chosen(SkillSession(made), options, {name: run}, {name: file})
+    return Chosen(SkillSession(made), options, {}, {name: Path(made.job.checkpoint)} if made.job.checkpoint else {})
 
 
-def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
-    agent, output, whole = plain["agent"], Path(plain["output"]), None
-    asked = dict(plain["skills"])
+def _scenario(options: RecordOptions) -> Chosen:
+    agent, output, whole = options.agent, Path(options.output), None
+    asked = dict(options.skills)
     followed: dict[str, Path] = {}
     if agent == "zero" or ":" in agent:
         raise UserError(f"agent={agent} is for skill=; a scenario is watched with agent=expert, pretrained, newest, "
@@ -125,26 +122,28 @@ def _scenario(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Ch
         if run := run_of(asked[skill] or ("newest" if agent == "newest" else ""), skill, output):
             followed[skill] = run
     if agent not in ("expert", "pretrained", "newest", "random"):
-        if run := run_of(agent, plain["hab"]["name"], output):
+        if run := run_of(agent, options.hab.name, output):
             followed[WHOLE_TASK] = run
         agent, whole = "monolithic", agent
     files = {skill: checkpoint.newest(run) for skill, run in followed.items()}
     asked |= {skill: str(file) for skill, file in files.items() if skill != WHOLE_TASK}
     whole = str(files.get(WHOLE_TASK, whole)) if whole else None
-    job = of_scenario.watched_job(plain | {"skills": asked, "episodes": EPISODES}, settings, agent, whole)
+    job = of_scenario.watched_job(replace(options, skills=asked, episodes=EPISODES), agent, whole)
     loaded = {skill: Path(source.checkpoint) for skill, source in job.skills.items() if source.checkpoint}
-    return Chosen(PlanSession(job), plain, {skill: run for skill, run in followed.items() if skill in loaded}, loaded)
+    return Chosen(PlanSession(job), options, {skill: run for skill, run in followed.items() if skill in loaded}, loaded)
 
 
-def _driven(plain: dict[str, Any], settings: Settings, prepare: Prepare) -> Chosen:
+def _driven(options: RecordOptions, prepare: Prepare) -> Chosen:
     """The session of a person who drives."""
-    if plain.get("hab"):
-        made = scenario(plain | {"agent": "random", "episodes": EPISODES}, settings)
-        return Chosen(DrivenScenario(made, Driver()), plain, made=made)
-    if "skill.max_steps" not in {word.partition("=")[0] for word in settings.overrides}:
-        plain["skill"]["max_steps"] *= PATIENCE
-    made = prepare(plain | {"agent": "zero"}, settings)
-    return Chosen(SkillSession(made, Driver()), plain, made=made)
+    if options.hab:
+        made = scenario(replace(options, agent="random", episodes=EPISODES))
+        return Chosen(DrivenScenario(made, Driver()), options, made=made)
+    if "max_steps" not in options.typed("skill"):
+        most = PATIENCE * options.skill.max_steps
+        options = replace(options, skill=replace(options.skill, max_steps=most),
+                          written=options.written | {"skill": options.written["skill"] | {"max_steps": most}})
+    made = prepare(replace(options, agent="zero"))
+    return Chosen(SkillSession(made, Driver()), options, made=made)
 
 
 def _check_agent(agent: str, task: str, output: Path) -> None:

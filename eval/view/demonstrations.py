@@ -11,6 +11,7 @@ from typing import Any
 from eval.recording.folder import STATE, Folder, Full, files_of, read_state, refuse_another
 from eval.recording.record import Prepared, spoken_size
 from eval.recording.tape import Recorded
+from rearrange.command_line.composition.options import RecordOptions
 from rearrange.command_line.runs.names import folder_name
 from rearrange.command_line.runs.run_directory import check_writable
 from rearrange.home.errors import UserError
@@ -27,7 +28,7 @@ class Demonstrations:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._waiting: list[tuple[Prepared, dict[str, Any], Recorded]] = []
+        self._waiting: list[tuple[Prepared, RecordOptions, Recorded]] = []
 
     def check(self) -> None:
         """UserError where a package that recording needs is not installed, or nothing can be written."""
@@ -37,18 +38,18 @@ class Demonstrations:
         except UserError as error:
             raise UserError(str(error).replace("output=", "out=")) from error
 
-    def check_fits(self, made: Prepared, plain: dict[str, Any]) -> None:
+    def check_fits(self, made: Prepared, options: RecordOptions) -> None:
         """UserError, before anybody has driven, where a data set of other settings is there."""
         path = self.root / folder_name(made.name)
         if (path / STATE).exists():
-            refuse_another(path, read_state(path)["command"], _command(plain))
+            refuse_another(path, read_state(path)["command"], _command(options))
 
-    def add(self, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
+    def add(self, made: Prepared, options: RecordOptions, episode: Recorded) -> str:
         """Add an episode to the data set of its task; failed ones where the settings keep them. A line for people.
 
         UserError where it cannot be written: it waits then.
         """
-        self._waiting.append((made, plain, episode))
+        self._waiting.append((made, options, episode))
         while self._waiting:
             try:
                 line = _add(self.root, *self._waiting[0])
@@ -71,22 +72,22 @@ class Demonstrations:
         self._waiting = []
 
 
-def _command(plain: dict[str, Any]) -> dict[str, Any]:
+def _command(options: RecordOptions) -> dict[str, Any]:
     """What a data set was recorded with, as JSON holds it."""
-    return json.loads(json.dumps({key: plain[key] for key in OF_THE_DATA if key in plain}
+    return json.loads(json.dumps({key: options.written[key] for key in OF_THE_DATA if key in options.written}
                                  | {"agent": "teleop", "format": FORMAT}))
 
 
-def _add(root: Path, made: Prepared, plain: dict[str, Any], episode: Recorded) -> str:
+def _add(root: Path, made: Prepared, options: RecordOptions, episode: Recorded) -> str:
     """Add one episode. A line for people. UserError where it is not in the data set afterwards."""
-    path, keep = root / folder_name(made.name), episode.success or not plain["successes_only"]
-    folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), _command(plain), made.about,
-                    plain["max_gb"] * 1e9)
+    path, keep = root / folder_name(made.name), episode.success or not options.successes_only
+    folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), _command(options), made.about,
+                    options.max_gb * 1e9)
     try:
         folder.add(dataclasses.replace(episode, attempt=len(folder.tried)), keep)
         folder.write()
     except Full:
-        raise UserError(f"{path} would be larger than max_gb={plain['max_gb']:g}: raise it, or choose "
+        raise UserError(f"{path} would be larger than max_gb={options.max_gb:g}: raise it, or choose "
                         "another out=.") from None
     except OSError as error:
         raise UserError(f"{error.filename or path} cannot be written: {error.strerror or error}. Make room, or choose "

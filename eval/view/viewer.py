@@ -18,13 +18,12 @@ from eval.view.guard import Guard
 from eval.view.home_in_scene import HomeInScene, light
 from eval.view.page import Page
 from eval.view.server import address, make_server, spoken, stop
-from rearrange.command_line.composition.options import MANY
+from rearrange.command_line.composition.options import MANY, ViewOptions
 from rearrange.command_line.runs.names import folder_name
 from rearrange.home.errors import UserError
 from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap
 from rearrange.home.pictures.overlay import depth_picture, floor_picture
 from rearrange.home.pictures.picture import SUN_DIRECTION
-from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.remote import RemoteError
 from rearrange.home.simulation.simulator_interface import STEP_S
 from trainer.logs.printable import first_line, printable
@@ -41,29 +40,28 @@ WITH_SIM = ("drive_to", "move_hand", "face")  # methods of the driver that take 
 OF_THE_DRIVER = (*WITH_SIM, "drive", "grip", "halt", "call_stop")
 
 
-def view(settings: Settings, prepare: choices.Prepare) -> None:
+def view(options: ViewOptions, prepare: choices.Prepare) -> None:
     """Show what the settings say, until Ctrl-C. UserError for what cannot be shown, or an address in use."""
-    config = settings.config
-    group = "hab" if settings.choices.get("hab") else "skill"
-    task = next(word for word in reversed(settings.overrides) if word.startswith(f"{group}="))
-    address(config.host, config.port)  # before anything takes its time
-    Guard(config.host, config.allowed_hosts)
-    if config.out is not None:
-        demonstrations.Demonstrations(Path(config.out)).check()
-    chosen = choices.choose(settings.overrides, task, config.agent, config.seed, prepare)
-    server = make_server(config.host, config.port, config.allowed_hosts)
+    group = "hab" if options.hab else "skill"
+    task = next(word for word in reversed(options.words) if word.startswith(f"{group}="))
+    address(options.host, options.port)  # before anything takes its time
+    Guard(options.host, options.allowed_hosts)
+    if options.out is not None:
+        demonstrations.Demonstrations(Path(options.out)).check()
+    chosen = choices.choose(options.words, task, options.agent, options.seed, prepare)
+    server = make_server(options.host, options.port, options.allowed_hosts)
     try:
-        _run(Viewer(server, settings, prepare, task, chosen), config, task, server.get_port())
+        _run(Viewer(server, options, prepare, task, chosen), options, task, server.get_port())
     finally:
         chosen.session.close()
         stop(server)
 
 
-def _run(viewer: Viewer, config: Any, task: str, port: int) -> None:
+def _run(viewer: Viewer, options: ViewOptions, task: str, port: int) -> None:
     """Run the viewer until Ctrl-C."""
-    print(f"{task.replace('=', ' ')}   agent {config.agent}\nlook at http://{spoken(config.host)}:{port}; it plays "
+    print(f"{task.replace('=', ' ')}   agent {options.agent}\nlook at http://{spoken(options.host)}:{port}; it plays "
           "once a browser is there; Ctrl-C ends it", flush=True)
-    if config.host not in ("127.0.0.1", "localhost", "::1"):
+    if options.host not in ("127.0.0.1", "localhost", "::1"):
         print("other machines that reach this one can look and drive, too", flush=True)
     try:
         while True:
@@ -83,27 +81,26 @@ def _says(error: BaseException) -> str:
 class Viewer:
     """One turn of the loop after another: what is pressed, one step, what is shown."""
 
-    def __init__(self, server: Any, settings: Settings, prepare: choices.Prepare, task: str,
+    def __init__(self, server: Any, options: ViewOptions, prepare: choices.Prepare, task: str,
                  chosen: choices.Chosen) -> None:
-        config = settings.config
-        self._server, self._typed, self._prepare = server, settings.overrides, prepare
-        self._output = Path(config.output)
-        self._kept = demonstrations.Demonstrations(Path(config.out) if config.out is not None
+        self._server, self._typed, self._prepare = server, options.words, prepare
+        self._output = Path(options.output)
+        self._kept = demonstrations.Demonstrations(Path(options.out) if options.out is not None
                                                    else self._output / "teleop")
         self._told = ""  # of what fails again and again
-        self.playing, self._steps = not config.paused, 0
-        self._task, self._agent, self._seed = task, config.agent, config.seed
+        self.playing, self._steps = not options.paused, 0
+        self._task, self._agent, self._seed = task, options.agent, options.seed
         self._page, self._home = Page(server, list(dict.fromkeys([*choices.tasks(), task])),
-                                      config.speed), HomeInScene(server.scene)
+                                      options.speed), HomeInScene(server.scene)
         light(server.scene, SUN_DIRECTION)
         self._due = self._ended_at = 0.0
         self._shown_at: dict[str, float] = {}
         self._cameras = Cameras(server, self._page.cameras)
         self._add_hand()
         self._page.on_floor_click("drive_to")
-        self._page.record.value = config.out is not None
-        self._start(chosen, config.episode)
-        self._page.choose(task, choices.agents(task, self._output, config.agent), config.agent, config.seed)
+        self._page.record.value = options.out is not None
+        self._start(chosen, options.episode)
+        self._page.choose(task, choices.agents(task, self._output, options.agent), options.agent, options.seed)
 
     # ------------------------------------------------------------------ the loop
 
@@ -187,7 +184,7 @@ class Viewer:
 
     def _keep(self, episode: Any) -> None:
         try:
-            line = self._kept.add(self._chosen.made, self._chosen.plain, episode)
+            line = self._kept.add(self._chosen.made, self._chosen.options, episode)
         except UserError as error:
             self._page.recorded.content = str(error)
             raise
@@ -211,7 +208,7 @@ class Viewer:
         session = chosen.session
         session.taped = self._page.record.value
         if session.taped and session.driver:
-            self._kept.check_fits(chosen.made, chosen.plain)
+            self._kept.check_fits(chosen.made, chosen.options)
         chosen.take_newest()
         session.begin(number)
         self._chosen, self.session = chosen, session

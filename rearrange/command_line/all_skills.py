@@ -11,14 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from rearrange.command_line import launcher_words
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition import parse_overrides as front
 from rearrange.command_line.runs.launching import Job, launching
 from rearrange.command_line.runs.names import checked_name
-from rearrange.command_line.runs.run_directory import Run, folder_of
+from rearrange.command_line.runs.run_directory import folder_of
 from rearrange.home.errors import UserError
 from rearrange.home.text_table import columns
 from trainer.faults import signals
@@ -64,7 +62,7 @@ def plan(command: str, words: list[str], group: str = "skill") -> tuple[dict[str
         if group == "hab":  # their checks take seconds, their evaluations minutes
             from eval.scenario.command import make_job
 
-            make_job(OmegaConf.to_container(made.config, resolve=True), Run(path, made))
+            make_job(options.options_of(made))
         jobs[choice] = ([command, *job], path)
     return jobs, name
 

@@ -230,6 +230,7 @@ def _command(command: str, words: list[str]) -> int:
         return sweep.run(command, typed)
 
     from rearrange.command_line.composition import parse_overrides as front
+    from rearrange.command_line.composition.options import options_of
 
     if "--multirun" in flags:
         from rearrange.command_line import sweep
@@ -255,23 +256,18 @@ def _command(command: str, words: list[str]) -> int:
         from rearrange.command_line import commands
 
         _end_like_ctrl_c()
-        if command == "reproduce":
+        if command in ("record", "reproduce"):
             screen.is_expendable()
-        if command == "reproduce":
-            return commands.reproduce(settings.config, launcher_words.split(typed)[1])
-        if command == "record":
-            screen.is_expendable()
-            return commands.record(settings)
-        if command == "view":
-            return commands.view(settings)
         work = getattr(commands, "list_" if command == "list" else command)
-        return work(settings.config) or 0
+        hydras = [launcher_words.split(typed)[1]] if command == "reproduce" else []
+        return work(options_of(settings), *hydras) or 0
     return _work(command, overrides, settings)
 
 
 def _work(command: str, overrides: list[str], settings) -> int:
     """Train, evaluate or measure in a run directory."""
     from rearrange.command_line.composition import auto_resume, plan_run
+    from rearrange.command_line.composition.options import options_of
     from rearrange.command_line.composition.parse_overrides import require
     from rearrange.command_line.runs import requeue, starting
     from trainer.faults import signals
@@ -294,10 +290,11 @@ def _work(command: str, overrides: list[str], settings) -> int:
     from rearrange.command_line import commands  # torch and the simulator, from here on
 
     _end_like_ctrl_c()
+    options = options_of(settings)
     work = getattr(commands, "evaluate" if command == "eval" else command)
     try:
         with run.keeps_warnings():
-            result = work(settings.config, run)
+            result = work(options, run)
     except KeyboardInterrupt as stop:
         run.finish("stopped")
         requeue.after(signals.name_of(stop), run)

@@ -6,9 +6,8 @@ import importlib.util
 import time
 from pathlib import Path
 
-from omegaconf import DictConfig
-
 from rearrange.command_line.composition import options
+from rearrange.command_line.composition.options import ListOptions
 from rearrange.command_line.runs.finished_runs import why_not
 from rearrange.command_line.runs.run_directory import read_status, runs
 from rearrange.env.registration import environment_id
@@ -19,9 +18,9 @@ from skills import pretrained
 SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco"), "habitat": ("habitat_sim", "docs/habitat.md")}
 
 
-def show(config: DictConfig) -> None:
+def show(given: ListOptions) -> None:
     """`rearrange list`."""
-    print(text(Path(config.output)))
+    print(text(Path(given.output)))
 
 
 def text(output: Path) -> str:

@@ -74,6 +74,7 @@ class NavigationEnv(WatchedEnv):
     def __init__(self, task: str, config: NavigationConfig, home: HomeSettings, advised: bool = False) -> None:
         """advised: observations have `expert_action` too, the number of the action on the shortest way, and 1."""
         super().__init__(home.render_mode)
+        config = config.resolved()
         self.name, self.config, self.split = task, config, home.split
         self.task = self.make_task()
         self.max_steps = config.max_steps

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from rearrange.home.errors import UserError
 from rearrange.home.robot.fetch import HEAD_CAMERA_POSITION_M
@@ -80,11 +81,6 @@ class NavigationConfig:
         if self.near_m >= self.far_m:
             raise UserError(f"near_m={self.near_m:g} is not below far_m={self.far_m:g}: lower nav.near_m= or raise "
                             "nav.far_m=.")
-        if self.actions is None:
-            object.__setattr__(self, "actions", default_actions(self.agent))
-        if self.max_steps is None:
-            fetch = self.agent == "fetch" and self.actions == "velocity"
-            object.__setattr__(self, "max_steps", math.ceil(FETCH_STEPS / self.action_repeat) if fetch else STEPS)
         self._check_agent()
         for name in ("scenes", "episodes"):
             if self.scene_dataset is None and getattr(self, name) is not None:
@@ -95,6 +91,13 @@ class NavigationConfig:
         if self.scene_dataset is not None and self.agent != "cylinder":
             raise UserError("nav.scene_dataset= is for nav.agent=cylinder: the Fetch's physics knows our flats.")
 
+    def resolved(self) -> Self:
+        """These settings with what null means for the agent."""
+        actions = self.actions or default_actions(self.agent)
+        fetch = self.agent == "fetch" and actions == "velocity"
+        steps = math.ceil(FETCH_STEPS / self.action_repeat) if fetch else STEPS
+        return replace(self, actions=actions, max_steps=self.max_steps or steps)
+
     def _check_agent(self) -> None:
         """UserError for a setting that the agent lacks. Checkpoints name all settings: a default counts as not given.
         """
@@ -103,7 +106,8 @@ class NavigationConfig:
                 raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven "
                                 "30 times a second: leave it at 1.")
             return
-        of_steps = ("forward_m", "turn_deg") if self.actions == "velocity" else ()
+        actions = self.actions or default_actions(self.agent)
+        of_steps = ("forward_m", "turn_deg") if actions == "velocity" else ()
         for name in (*OF_CYLINDER, *of_steps):
             value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
             if value != default:
@@ -116,7 +120,7 @@ class NavigationConfig:
         if self.odometry in ("commands", "visual"):
             raise UserError(f"nav.odometry={self.odometry} is not for nav.agent=fetch, which does not jump to "
                             "where a command leads: it must be perfect or start.")
-        if self.actions == "discrete" and self.action_repeat != 1:
+        if actions == "discrete" and self.action_repeat != 1:
             raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it at 1, or write "
                             "nav.actions=velocity.")
 

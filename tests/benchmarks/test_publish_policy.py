@@ -208,11 +208,11 @@ def test_figures_of_a_scenario_say_what_was_changed(words, changed, tmp_path):
     from eval.scenario.command import make_job
     from eval.scenario.figures import changed as changed_in
     from rearrange.command_line.composition import parse_overrides as settings
-    from rearrange.command_line.runs.run_directory import Run
+    from rearrange.command_line.composition.options import options_of
 
     composed = settings.compose("eval",
                                 ["hab=tidy_house", "skills=pretrained", f"output={tmp_path}", "episodes=1", *words])
-    assert changed_in(make_job(OmegaConf.to_container(composed.config), Run(tmp_path / "x", composed))) == changed
+    assert changed_in(make_job(options_of(composed))) == changed
 
 
 def test_figures_of_an_interrupted_evaluation_are_refused(run, tmp_path):

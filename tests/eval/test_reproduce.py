@@ -14,6 +14,7 @@ from eval.report.paper import STATED, WHOLE, beside
 from eval.reproduction import policies, reproduce
 from rearrange.command_line.cli import main
 from rearrange.command_line.composition import parse_overrides as front
+from rearrange.command_line.composition.options import options_of
 from rearrange.command_line.runs import job
 from rearrange.command_line.runs.run_directory import Run, folder_of
 from rearrange.home.errors import UserError
@@ -70,11 +71,11 @@ def work(tmp_path, monkeypatch):
     def call(codes: dict[str, int] | None = None, hydras: tuple[str, ...] = (), **changed) -> tuple[int, Worker]:
         words = {"preset": "smoke", "scenarios": "[tidy_house]", "agents": "[tp_srl,monolithic,random]",
                  "protocols": "[paper]", "output": tmp_path} | changed
-        config = front.compose("reproduce", [f"{key}={value}" for key, value in words.items()]).config
+        options = options_of(front.compose("reproduce", [f"{key}={value}" for key, value in words.items()]))
         worker = Worker()
         worker.codes = codes or {}
         monkeypatch.setattr(job, "launch_process", lambda words, *_: worker(words))
-        return reproduce.run(front.OmegaConf.to_container(config), hydras), worker
+        return reproduce.run(options, hydras), worker
 
     return call
 
@@ -247,7 +248,7 @@ def test_recipes_are_carried_out_lesson_by_lesson(task, tmp_path):
     were run with that."""
     def jobs(*words):
         words = ["preset=policies", f"policies=[{task}]", f"output={tmp_path}", *words]
-        return policies.jobs(front.OmegaConf.to_container(front.compose("reproduce", words).config))
+        return policies.jobs(options_of(front.compose("reproduce", words)))
 
     whole = [job for job in jobs() if job.words[0] == "train"]
     assert all(set(lesson.words) <= set(job.words) for lesson, job in zip(recipes.lessons(task), whole, strict=True))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.rules import Rules
 from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
@@ -33,7 +33,14 @@ from skills import names as skill_names
 from skills import title as skill_title
 from trainer.config import MAX_STEPS, TrainConfig
 
+if TYPE_CHECKING:
+    from planner.scenarios import ScenarioConfig
+    from rearrange.home.settings.composed_config import Settings
+    from rearrange.navigation.settings import NavigationConfig
+    from skills.settings import SkillConfig
+
 MANY = 1_000_000
+_Options = TypeVar("_Options", bound="Options")
 AGENTS = ("policy", "pretrained", "expert", "random", "zero", "pointnav", "tp_srl", "tp_srl_nonav", "monolithic",
           "tp_spa", "remote", *NAVIGATION_AGENTS)
 RECORD_FORMATS = {"lerobot": "eval.recording.lerobot:LeRobotFiles", "minari": "eval.recording.minari:MinariFiles"}
@@ -53,8 +60,61 @@ def _sources(skill: str) -> tuple[str, ...]:
 
 # ------------------------------------------------------------------ commands
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a command receives beside settings of its own: what was typed, and the settings of what it chose."""
+
+    words: tuple[str, ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)  # group -> choice
+    written: Mapping[str, Any] = field(default_factory=dict)  # all settings as config.yaml has them, for files
+    skill: SkillConfig | None = None
+    nav: NavigationConfig | None = None
+    hab: ScenarioConfig | None = None
+    sim: HomeSettings = HomeSettings()
+
+    def typed(self, group: str) -> set[str]:
+        """The settings of a group that were typed, without the name of the group."""
+        keys = (word.split("=")[0] for word in self.words)
+        return {key.removeprefix(f"{group}.") for key in keys if key.startswith(f"{group}.")}
+
+
 @dataclass(frozen=True)
-class TrainOptions(TrainConfig):
+class PolicyOptions(HomePolicy):
+    """What the group `policy` says to the engine and, the size of the image, to the environment."""
+
+    image_size: int = setting(0, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
+    network: str | None = None  # package.module:Name, where it is one of somebody else
+
+
+@dataclass(frozen=True)
+class FilesOptions:
+    """CSV, JSON lines and TensorBoard files in the run directory; no network."""
+
+    progress: bool = setting(True, "false prints plain lines instead of the live line")
+    wandb: None = setting(None, "Weights & Biases is off; logger=wandb turns it on")
+
+
+@dataclass(frozen=True)
+class WandbAccount:
+    """Where Weights & Biases keeps a run."""
+
+    mode: str = setting(
+        "offline", "offline needs no account and no network; `wandb sync` uploads later", choices=("offline", "online"))
+    project: str = setting("rearrange", "project")
+    entity: str | None = setting(None, "user or team; null = your default")
+    group: str | None = setting(None, "group of runs")
+
+
+@dataclass(frozen=True)
+class WandbOptions:
+    """The files, and Weights & Biases: offline unless mode=online."""
+
+    progress: bool = like(FilesOptions, "progress")
+    wandb: WandbAccount = field(default_factory=WandbAccount)
+
+
+@dataclass(frozen=True)
+class TrainOptions(TrainConfig, Options):
     """Train a skill, a navigation task, or one policy for a whole scenario, with reinforcement learning or from
     demonstrations."""
 
@@ -63,6 +123,10 @@ class TrainOptions(TrainConfig):
              "deterministic", "torch_threads", "checkpoint_every_s", "keep_every", "stop_within_s", "log_every_s",
              "eval_every", "eval_episodes", "eval_split", "eval_film", "stop_at", "episode_window", "whole_task",
              "name", "output", "resume", "requeue")
+    policy: PolicyOptions = field(default_factory=PolicyOptions)
+    ppo: HomePPO = field(default_factory=HomePPO)
+    collect: HomeCollect = field(default_factory=HomeCollect)
+    logger: FilesOptions | WandbOptions = FilesOptions()
     steps: int = like(TrainConfig, "steps", 5_000_000)
     checkpoint: str | None = setting(
         None, "policy to begin with: a checkpoint, a run, or pretrained; null = a new one", path=True)
@@ -95,7 +159,7 @@ class TrainOptions(TrainConfig):
 
 
 @dataclass(frozen=True)
-class EvalOptions:
+class EvalOptions(Options):
     """Evaluate a trained skill or navigation task, a whole scenario, or a baseline, on apartments that training has
     never seen."""
 
@@ -156,7 +220,7 @@ class EvalOptions:
 
 
 @dataclass(frozen=True)
-class RecordOptions:
+class RecordOptions(Options):
     """Record episodes as demonstrations, a data set that imitation learning reads."""
 
     agent: str = setting(
@@ -188,7 +252,7 @@ class RecordOptions:
 
 
 @dataclass(frozen=True)
-class ViewOptions:
+class ViewOptions(Options):
     """Look into a home in the browser: watch who acts in it, or drive the robot and record that as demonstrations."""
 
     agent: str = setting(
@@ -224,7 +288,7 @@ class ViewOptions:
 
 
 @dataclass(frozen=True)
-class ReproduceOptions:
+class ReproduceOptions(Options):
     """From nothing to Figure 6 of the VER paper: train what is missing, evaluate every agent on every scenario, write
     the report."""
 
@@ -256,7 +320,7 @@ class ReproduceOptions:
 
 
 @dataclass(frozen=True)
-class BenchOptions:
+class BenchOptions(Options):
     """Measure speed on this machine."""
 
     seed: int = like(TrainConfig, "seed", text="of episodes and actions")
@@ -265,7 +329,7 @@ class BenchOptions:
 
 
 @dataclass(frozen=True)
-class ReportOptions:
+class ReportOptions(Options):
     """Write one HTML page with plots, videos and episodes of evaluations and training runs."""
 
     runs: tuple[str, ...] | None = setting(
@@ -280,7 +344,7 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
-class ExportOptions:
+class ExportOptions(Options):
     """Write a trained policy as a file that runs without this package: one step of its likeliest action."""
 
     checkpoint: str | None = like(
@@ -295,7 +359,7 @@ class ExportOptions:
 
 
 @dataclass(frozen=True)
-class ScenesOptions:
+class ScenesOptions(Options):
     """Write homes, objects, robot and episodes as a data set for another simulator; list, check or view the scenes of
     a data set, measure what homes offer, or write episodes that are drawn in them."""
 
@@ -322,7 +386,7 @@ class ScenesOptions:
 
 
 @dataclass(frozen=True)
-class ServeOptions:
+class ServeOptions(Options):
     """Let a policy act for others, over a websocket."""
 
     checkpoint: str | None = like(ExportOptions, "checkpoint")
@@ -334,7 +398,7 @@ class ServeOptions:
 
 
 @dataclass(frozen=True)
-class ToolsOptions:
+class ToolsOptions(Options):
     """Offer the robot's skills in an episode of a scenario as tools that an agent calls, over MCP."""
 
     agent: str = setting(
@@ -354,7 +418,7 @@ class ToolsOptions:
 
 
 @dataclass(frozen=True)
-class ListOptions:
+class ListOptions(Options):
     """Show skills, simulators and checkpoints."""
 
     output: str = setting("outputs", "where runs are kept", path=True)
@@ -382,40 +446,6 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
 
 # ------------------------------------------------------------------ groups
 
-@dataclass(frozen=True)
-class CameraOptions:
-    """What the group `policy` says to the environment and not to the engine."""
-
-    image_size: int = setting(0, "pixels on a side of the depth image; 0 = no image", at_least=0, at_most=1024)
-
-
-@dataclass(frozen=True)
-class FilesOptions:
-    """CSV, JSON lines and TensorBoard files in the run directory; no network."""
-
-    progress: bool = setting(True, "false prints plain lines instead of the live line")
-    wandb: None = setting(None, "Weights & Biases is off; logger=wandb turns it on")
-
-
-@dataclass(frozen=True)
-class WandbAccount:
-    """Where Weights & Biases keeps a run."""
-
-    mode: str = setting(
-        "offline", "offline needs no account and no network; `wandb sync` uploads later", choices=("offline", "online"))
-    project: str = setting("rearrange", "project")
-    entity: str | None = setting(None, "user or team; null = your default")
-    group: str | None = setting(None, "group of runs")
-
-
-@dataclass(frozen=True)
-class WandbOptions:
-    """The files, and Weights & Biases: offline unless mode=online."""
-
-    progress: bool = like(FilesOptions, "progress")
-    wandb: WandbAccount = field(default_factory=WandbAccount)
-
-
 # Group -> the dataclasses of each choice, where they differ, or of all of them. A group that is not here only changes
 # settings.
 SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
@@ -424,7 +454,7 @@ SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "bench": bench.BENCHMARKS,
     "logger": {"tensorboard": FilesOptions, "wandb": WandbOptions},
     "hab": (ScenarioSettings,),
-    "policy": (CameraOptions, HomePolicy),
+    "policy": (PolicyOptions,),
     "trainer": (HomeCollect,),
     "ppo": (HomePPO,),
 }
@@ -520,6 +550,29 @@ def _classes(group: str, choice: str) -> tuple[type, ...]:
     return (of_choices[choice],) if isinstance(of_choices, Mapping) else of_choices
 
 
-def engine_config(plain: Mapping[str, Any]) -> TrainConfig:
-    """The engine's configuration in the plain settings of `rearrange train`, where `collect` is called `trainer`."""
-    return made_of(TrainConfig, {**plain, "collect": plain["trainer"]})
+def options_of(settings: Settings) -> Any:
+    """The settings as the dataclass of their command, with those of what they chose in it. UserError for what cannot be
+    together."""
+    written = settings.plain()
+    made, chosen = {**written, "collect": written.get("trainer")}, {}
+    for group, choice in settings.choices.items():
+        if group in ("skill", "nav", "sim", "logger"):
+            chosen[group] = made_of(_classes(group, choice)[0], {**written[group], group: choice})
+    if "hab" in settings.choices:
+        from planner.scenarios import make_scenario  # which reads its problem
+
+        chosen["hab"] = make_scenario(written["hab"], "hab")
+    given = made_of(COMMANDS[settings.command][0], {name: made[name] for name in made.keys() - chosen.keys()})
+    return replace(given, words=settings.overrides, choices=settings.choices, written=written, **chosen)
+
+
+def options_as(kind: type[_Options], options: Options, **changes: Any) -> _Options:
+    """The settings of another command that goes as this one says; `changes` beside."""
+    shared = {each.name: getattr(options, each.name) for each in fields(kind) if hasattr(options, each.name)}
+    return kind(**shared | changes)
+
+
+def engine_config(options: TrainOptions) -> TrainConfig:
+    """What the engine needs of the settings of `rearrange train`."""
+    return made_of(TrainConfig, vars(options) | {name: vars(getattr(options, name)) for name in ("policy", "ppo",
+                                                                                                "collect")})

@@ -19,12 +19,13 @@ from trainer.setting_rules import (
     keys_of,
     like,
     made_of,
+    plain_of,
     setting,
     shown,
 )
 
 __all__ = ["TEXTS", "Key", "NotAllowed", "Rule", "block", "check", "checked", "defaults_of", "keys_of", "like",
-           "made_of", "setting", "shown"]
+           "made_of", "plain_of", "setting", "shown"]
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from eval.recording.features import features_of
 from eval.recording.folder import STATE, Folder, read_starts, read_state, starts, starts_file
 from eval.recording.lerobot import LeRobotFiles
 from eval.recording.record import Prepared, _record
+from rearrange.command_line.composition.options import RecordOptions
 from rearrange.home.errors import UserError
 from tests.eval.recording.fake import FPS, SPACE, recorded
 from tests.small_disk import fill, free
@@ -44,7 +45,7 @@ def run(path: Path, format_: str = "lerobot", at: Callable[[int], None] = lambda
                     policy=None)
     folder = Folder(path, files(path, FEATURES, FPS), {"format": format_}, {}, 1e9)
     try:
-        return _record(folder, made, PLAIN | plain)
+        return _record(folder, made, RecordOptions(**PLAIN | plain))
     finally:
         folder.close()
 

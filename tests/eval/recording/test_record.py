@@ -16,6 +16,7 @@ from eval.recording.lerobot import LeRobotFiles
 from eval.recording.record import Enough, _record
 from eval.recording.tape import episode_from, plain
 from rearrange.command_line.cli import main
+from rearrange.command_line.composition.options import RecordOptions
 from rearrange.home.apartments.episodes import Episode, Handoff, Marker
 from rearrange.home.errors import UserError
 from tests.eval.recording.fake import VECTORS, files, prepared, recorded
@@ -27,7 +28,7 @@ def run(path: Path, made, command=(("seed", 0),), most=1e9, **plain) -> int:
     """Record as the command does, in this process."""
     folder = Folder(path, files(path, VECTORS), dict(command), {}, most)
     try:
-        return _record(folder, made, PLAIN | plain)
+        return _record(folder, made, RecordOptions(**PLAIN | plain))
     finally:
         folder.close()
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from planner.scenarios import load_scenario
 from rearrange.command_line import all_skills as every_skill
@@ -65,7 +64,7 @@ def test_a_fresh_installation_runs_a_plan_with_what_comes_with_it(tmp_path, monk
 def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
     from eval.scenario.command import make_job
     from rearrange.command_line.composition import parse_overrides as settings
-    from rearrange.command_line.runs.run_directory import Run
+    from rearrange.command_line.composition.options import options_of
 
     run = tmp_path / "train/pick/new"
     made = untrained(run / "checkpoints", "pick")
@@ -74,7 +73,7 @@ def test_words_choose_for_all_skills_and_for_one(words, pick, place, tmp_path):
     (run / "status.json").write_text('{"status": "finished", "result": {}}')
     composed = settings.compose("eval",
                                 ["hab=tidy_house", f"output={tmp_path}", "episodes=1", *SHORT[2:], *words.split()])
-    job = make_job(OmegaConf.to_container(composed.config), Run(tmp_path / "eval/x", composed))
+    job = make_job(options_of(composed))
     ran = {name: job.skills[name].choice.run_by for name in ("pick", "place")}
     assert ran == {"pick": str(run / "checkpoints/step_000000000001.pt") if pick == "new" else pick, "place": place}
     assert job.agent == ("expert" if "agent=expert" in words else "tp_srl")

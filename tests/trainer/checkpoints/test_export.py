@@ -18,6 +18,7 @@ from eval.policy_choice import asked_for
 from eval.policy_file import meanings
 from eval.trained_policy import training_of
 from rearrange.command_line.cli import main
+from rearrange.command_line.composition.options import ExportOptions
 from skills import pretrained
 from tests.trainer.toys import Counter, Masked, Pointer
 from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
@@ -142,7 +143,7 @@ def test_the_meaning_of_every_observation_is_known(task):
 
 def test_export_takes_the_policy_that_the_words_mean(tmp_path, capsys):
     """Of a skill the newest run or that of the package; a task that the checkpoint is not of is refused."""
-    choice, _ = asked_for("export", {"skill": {"name": "pick"}, "checkpoint": None, "output": str(tmp_path)})
+    choice, _ = asked_for("export", ExportOptions(choices={"skill": "pick"}, output=str(tmp_path)))
     assert choice.checkpoint == pretrained.path("pick")
     for words, told in ((["skill=pick", f"checkpoint={pretrained.path('place')}"], "is a checkpoint of skill place"),
                         (["skill=pick", "nav=pointnav"], "skill=pick and nav=pointnav are both given"),
