@@ -22,10 +22,13 @@ from trainer.faults import signals
 if TYPE_CHECKING:
     import gymnasium
 
-    from eval.evaluate import EpisodeResult
+    from eval.evaluate import EpisodeResult, Job
     from eval.policy_choice import Choice
     from eval.recording.record import Prepared
     from rearrange.command_line.runs.run_directory import Run
+
+
+PICTURE_PIXELS = 128  # of depth that is shown to us, where the agent sees none
 
 
 def evaluate_skill(options: EvalOptions, run: Run) -> dict[str, float]:
@@ -46,19 +49,13 @@ def evaluate_skill(options: EvalOptions, run: Run) -> dict[str, float]:
     skill, env = task.name, task.env
     choice, env = _evaluated_policy(options, skill, env)
     checkpoint = choice.checkpoint
-    recorded = env | {"depth_size": env["depth_size"] or 128,  # videos show depth to us, if not to a blind policy
-                      "render_mode": "rgb_array"}
+    # videos show depth to us, if not to a blind policy
+    recorded = env | {"depth_size": env["depth_size"] or PICTURE_PIXELS, "render_mode": "rgb_array"}
     acts_here = None if options.agent == "pointnav" else checkpoint  # which looks at other things
     probe = _fit_to_policy(skill, recorded if options.video else env, acts_here, options.network, options.episodes,
                            evaluation.SEED_STRIDE * options.seed, run.silent)
     remote = remote_at(options.url, options.remote) if options.agent == "remote" else None
-    if ":" in options.agent:
-        # which says what is wrong with it
-        OwnAgent(options.agent, "agent", 1, probe.observation_space, probe.action_space)
-    if options.agent in NAVIGATION_AGENTS:
-        from rearrange.navigation.scripted_agents import SCRIPTED
-
-        SCRIPTED[options.agent](probe)  # which says what it cannot do
+    _try_agent(options.agent, probe)
     run.create()
     count = min(options.episodes, probe.listed or options.episodes)  # of a file none twice
     job = evaluation.Job(skill, env, options.agent, checkpoint and str(checkpoint), count, options.seed,
@@ -122,11 +119,36 @@ def recorded_skill(options: RecordOptions) -> Prepared:
     env |= {"depth_size": seen or task.env["depth_size"]}
     probe = _fit_to_policy(task.name, env, choice.checkpoint, None, options.episodes, SEED_STRIDE * options.seed,
                            False)
-    if ":" in agent:
-        OwnAgent(agent, "agent", 1, probe.observation_space, probe.action_space)  # which says what is wrong with it
+    _try_agent(agent, probe)
     job = SkillJob(task.name, env, "policy" if learned else agent, choice.checkpoint and str(choice.checkpoint),
                    deterministic=options.deterministic, seed=options.seed)
     return prepared_skill(job, probe, table([choice]))
+
+
+def watched_navigation(options: RecordOptions) -> Job:
+    """Who acts in which environment, of `rearrange view nav=`. UserError for what cannot work."""
+    from eval.evaluate import SEED_STRIDE, Job
+
+    agent, task = options.agent, navigation_task(options, options.split, 0)
+    learned = agent != "random" and agent not in NAVIGATION_AGENTS and ":" not in agent
+    of_eval = options_as(EvalOptions, options, agent="policy" if learned else agent,
+                         checkpoint=agent if learned else None, remote=RemoteSettings(image_size=PICTURE_PIXELS))
+    choice, env = _evaluated_policy(of_eval, task.name, task.env)
+    env |= {"depth_size": env["depth_size"] or PICTURE_PIXELS}
+    probe = _fit_to_policy(task.name, env, choice.checkpoint, None, 1, SEED_STRIDE * options.seed, False)
+    _try_agent(agent, probe)
+    return Job(task.name, env, of_eval.agent, choice.checkpoint and str(choice.checkpoint), 1, options.seed,
+               options.deterministic)
+
+
+def _try_agent(agent: str, probe: gymnasium.Env) -> None:
+    """Make an agent of the user's own, or a scripted one of navigation tasks, once. UserError for what it cannot do."""
+    if ":" in agent:
+        OwnAgent(agent, "agent", 1, probe.observation_space, probe.action_space)
+    if agent in NAVIGATION_AGENTS:
+        from rearrange.navigation.scripted_agents import SCRIPTED
+
+        SCRIPTED[agent](probe)
 
 
 def probe_env(task: Task, episodes: int = 500, first: int = 0, silent: bool = False):

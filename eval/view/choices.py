@@ -9,23 +9,29 @@ from pathlib import Path
 
 from eval.recording.record import Prepared, scenario
 from eval.scenario import command as of_scenario
+from eval.skill_command import watched_navigation
 from eval.view.driver import Driver
+from eval.view.navigation import NavigationSession
 from eval.view.own_code import LOAD_S, Apart
 from eval.view.sessions import DrivenScenario, PlanSession, Session, SkillSession
 from planner.monolithic import NAME as WHOLE_TASK
 from rearrange.command_line.composition import options as there
-from rearrange.command_line.composition.options import RecordOptions, options_as, options_of
+from rearrange.command_line.composition.options import RecordOptions, ViewOptions, options_as, options_of
 from rearrange.command_line.composition.parse_overrides import compose, require
 from rearrange.command_line.runs.names import folder_name
 from rearrange.command_line.runs.run_directory import has_checkpoints, runs
 from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import NAVIGATION_AGENTS
 from skills import experts, names
 from trainer import checkpoint
 
 WORDS = ("expert", "pretrained", "newest", "random", "zero", "teleop")  # of agent=, beside paths and names
+GROUPS = ("hab", "skill", "nav")
+OF_NAVIGATION = {"pointnav": ("oracle", "map", "goal_follower", "forward"), "objectnav": ("oracle",)}
+"""Scripted agents of the tasks that have a goal; these have a shipped policy, too."""
 PATIENCE = 5  # times the steps of an episode that a person has for a skill
 EPISODES = 2  # of a scenario whose plans are looked at beforehand
-OF_ONE_TASK = ("skill.", "hab.", "skills.", "planner")  # words that say nothing about another task
+OF_ONE_TASK = ("skill.", "nav.", "hab.", "skills.", "planner")  # words that say nothing about another task
 
 Prepare = Callable[[RecordOptions], Prepared]
 """Makes the job of a skill, which the command line knows how to."""
@@ -58,18 +64,32 @@ class Chosen:
 
 
 def tasks() -> list[str]:
-    """Every skill and scenario, by the word that chooses it."""
-    return [f"{group}={name}" for group in ("hab", "skill") for name in there.choices(group)]
+    """Every scenario, skill and navigation task, by the word that chooses it."""
+    return [f"{group}={name}" for group in GROUPS for name in there.choices(group)]
 
 
-def agents(task: str, output: Path, chosen: str) -> list[str]:
-    """Who can act in a task: the words of `agent=`, the runs that have a checkpoint, and what was chosen."""
+def words_of(task: str) -> list[str]:
+    """The words of `agent=` that a task takes, the usual one first."""
     group, _, name = task.partition("=")
+    if group == "nav":
+        shipped = ["pretrained"] if name in OF_NAVIGATION else []
+        return [*OF_NAVIGATION.get(name, ()), *shipped, "random", "newest"]
     words = [word for word in WORDS if group == "skill" or word != "zero"]
     if group == "skill" and not experts.has_expert(name):
         words.remove("expert")
-    found = [str(run) for run in runs(output, "train", name) if has_checkpoints(run)]
-    return list(dict.fromkeys([*words, *reversed(found), chosen]))
+    return words
+
+
+def asked_agent(options: ViewOptions, task: str) -> str:
+    """Who was asked for; where nobody was, the usual agent of a navigation task."""
+    typed = any(word.startswith("agent=") for word in options.words) or not task.startswith("nav=")
+    return options.agent if typed else words_of(task)[0]
+
+
+def agents(task: str, output: Path, *chosen: str) -> list[str]:
+    """Who can act in a task: the words of `agent=`, the runs that have a checkpoint, and what was chosen."""
+    found = [str(run) for run in runs(output, "train", task.partition("=")[2]) if has_checkpoints(run)]
+    return list(dict.fromkeys([*words_of(task), *reversed(found), *chosen]))
 
 
 def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prepare) -> Chosen:
@@ -77,13 +97,14 @@ def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prep
 
     Args:
         typed: the words of the command line.
-        task: `skill=` or `hab=` and a name.
+        task: `skill=`, `nav=` or `hab=` and a name.
         agent: a word or path, as of `agent=`.
         seed: of the episodes.
         prepare: makes the job of a skill.
     """
-    before = next((word for word in typed if word.startswith(("skill=", "hab="))), None)
-    kept = [word for word in typed if not word.startswith(("skill=", "hab=", "agent=", "seed="))
+    chosen = tuple(f"{group}=" for group in GROUPS)
+    before = next((word for word in typed if word.startswith(chosen)), None)
+    kept = [word for word in typed if not word.startswith((*chosen, "agent=", "seed="))
             and (task == before or not word.startswith(OF_ONE_TASK))]
     settings = compose("view", [task, f"seed={seed}", *kept])
     require(settings)
@@ -91,9 +112,11 @@ def choose(typed: Sequence[str], task: str, agent: str, seed: int, prepare: Prep
         raise UserError(f"sim={settings.choices['sim']} is not shown in a page: leave it out, and homes are those of "
                         "the embedded simulator.")
     options = options_as(RecordOptions, options_of(settings), agent=agent, episodes=1)
+    _check_agent(agent, task, Path(options.output))
     if agent == "teleop":
         return _driven(options, prepare)
-    _check_agent(agent, task.partition("=")[2], Path(options.output))
+    if options.nav:
+        return _navigation(options)
     return _scenario(options) if options.hab else _skill(options, prepare)
 
 
@@ -109,6 +132,15 @@ def _skill(options: RecordOptions, prepare: Prepare) -> Chosen:
     if run:
         return Chosen(SkillSession(made), options, {name: run}, {name: file})
     return Chosen(SkillSession(made), options, {}, {name: Path(made.job.checkpoint)} if made.job.checkpoint else {})
+
+
+def _navigation(options: RecordOptions) -> Chosen:
+    name = options.choices["nav"]
+    run = run_of(options.agent, name, Path(options.output))
+    file = checkpoint.newest(run) if run else None
+    job = watched_navigation(replace(options, agent=str(file)) if file else options)
+    loaded = {name: Path(job.checkpoint)} if job.checkpoint else {}
+    return Chosen(NavigationSession(job), options, {name: run} if run else {}, loaded)
 
 
 def _scenario(options: RecordOptions) -> Chosen:
@@ -148,12 +180,16 @@ def _driven(options: RecordOptions, prepare: Prepare) -> Chosen:
 
 def _check_agent(agent: str, task: str, output: Path) -> None:
     """Raise UserError for a word that is neither one of `agent=` nor an existing run or file."""
-    if agent in WORDS or ":" in agent or Path(agent).exists() or run_of(agent, task, output):
+    (group, _, name), words = task.partition("="), words_of(task)
+    there = words if group == "nav" else WORDS  # what else a skill or scenario does not take is told with a reason
+    if agent in there or ":" in agent or Path(agent).exists() or run_of(agent, name, output):
         return
-    near = difflib.get_close_matches(agent, [*WORDS, *(run.name for run in runs(output, "train", task))], 1)
+    if agent in (*WORDS, *NAVIGATION_AGENTS):
+        raise UserError(f"agent={agent} is not for {task}, which takes {', '.join(words)}, or a checkpoint or run.")
+    near = difflib.get_close_matches(agent, [*there, *(run.name for run in runs(output, "train", name))], 1)
     hint = f" Did you mean agent={near[0]}?" if near else ""
     raise UserError(f"agent={agent}: there is no such file or run, and no run of that name with a checkpoint in "
-                    f"{output / 'train' / folder_name(task)}.{hint} Or take {', '.join(WORDS)}.")
+                    f"{output / 'train' / folder_name(name)}.{hint} Or take {', '.join(words)}.")
 
 
 def run_of(word: str, task: str, output: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""A home of the embedded simulator as a scene of viser: what stands still, what moves, and the marks of videos.
+"""A home as a scene of viser: what stands still, what moves in the embedded simulator, and the marks of videos.
 
 Every box, ball and cylinder is an instance of one unit mesh. So a browser draws three things for what stands still and
 three for what moves, whose places are sent when they have changed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import mujoco
@@ -18,8 +19,10 @@ import viser
 from rearrange.home.apartments.segmentation import BUILDING, numbers_of
 from rearrange.home.pictures.meshes import MeshTable
 from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
+from rearrange.home.pictures.raster_kernels import KINDS
 from rearrange.home.simulation.mujoco.cameras import CEILING_GROUP
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.navigation.home_cache import Home
 
 # Heights left where walls and furniture are cut down, so that one can look into the rooms from above.
 LOW_WALL_M, LOW_FURNITURE_M = 0.9, 1.3
@@ -46,11 +49,17 @@ class _Piece:
     rgb: tuple[int, int, int]
 
 
-def _pieces(model: mujoco.MjModel, geom: int) -> list[_Piece]:
-    """A geom as instances of unit meshes; a capsule is three of them."""
-    a, b, c = (float(value) for value in model.geom_size[geom])
-    rgb = tuple(int(round(255 * min(max(value, 0.0), 1.0))) for value in model.geom_rgba[geom, :3])
-    shape = _SHAPES[mujoco.mjtGeom(model.geom_type[geom])]
+def _pieces(shape: str, geom: int, size: Sequence[float], color: Sequence[float]) -> list[_Piece]:
+    """A geom as instances of unit meshes; a capsule is three of them.
+
+    Args:
+        shape: one of _SHAPES.
+        geom: its number.
+        size: as MuJoCo has it (m).
+        color: sRGB, 0..1.
+    """
+    a, b, c = (float(value) for value in size)
+    rgb = tuple(int(round(255 * min(max(value, 0.0), 1.0))) for value in color)
     if shape == "capsule":
         ends = [_Piece("ball", geom, side * b, (a, a, a), rgb) for side in (-1, 1)]
         return [_Piece("cylinder", geom, 0.0, (a, a, b), rgb), *ends]
@@ -125,18 +134,42 @@ class HomeInScene:
             _place(handle, twin.data.xpos[body], twin.data.xquat[body])
         self._show_marks(marks)
 
+    def show_still(self, home: Home, marks: Sequence[WireBox | Sphere | Ghost]) -> None:
+        """A home of navigation tasks, in which nothing moves but the marks."""
+        if self._shown != (home, self.low_walls):
+            self._load_still(home)
+            self._shown = (home, self.low_walls)
+        self._show_marks(marks)
+
+    def _clear(self) -> None:
+        for node in (*self._batches, *(handle for handle, _ in self._meshes)):
+            node.remove()
+        self._batches, self._meshes = [], []
+
+    def _load_still(self, home: Home) -> None:
+        self._clear()
+        floor, still, places = _still_pieces(home, self.low_walls)
+        self._batches = [_Batch(self._scene, "/still", still, places),
+                         _Batch(self._scene, "/floor", floor, places, cast_shadow=False)]
+        if (found := home.meshes) is not None:
+            for handle, row in _mesh_nodes(self._scene, found.table, found.positions, found.rotations,
+                                           np.full(len(found.positions), self.low_walls)):
+                quat = np.empty(4)
+                mujoco.mju_mat2Quat(quat, found.rotations[row])
+                _place(handle, found.positions[row], quat)
+                self._meshes.append((handle, row))
+
     def _load(self, twin: MujocoSimulator, slots: tuple[int, ...]) -> None:
-        for batch in self._batches:
-            batch.remove()
-        for handle, _ in self._meshes:
-            handle.remove()
+        self._clear()
         floor, still, moving = self._split(twin, slots)
         self._moving = _Batch(self._scene, "/moving", moving, twin.data)
         # The floor's own shadow would lie on it in stripes.
         self._batches = [self._moving, _Batch(self._scene, "/still", still, twin.data),
                          _Batch(self._scene, "/floor", floor, twin.data, cast_shadow=False)]
         meshes = twin.home.meshes
-        self._meshes = [] if meshes is None else _mesh_nodes(self._scene, twin, meshes, self.low_walls)
+        if meshes is not None:
+            self._meshes = _mesh_nodes(self._scene, meshes, twin.data.xpos, twin.data.xmat,
+                                       self.low_walls & (twin.model.body_weldid == 0))
 
     def _split(self, twin: MujocoSimulator, slots: tuple[int, ...]) -> tuple[list[_Piece], list[_Piece], list[_Piece]]:
         """The floor with what lies flat on it, what else stands still, and what moves; without what is not seen."""
@@ -150,7 +183,7 @@ class HomeInScene:
             waits = slot >= 0 and slot not in slots
             if waits or model.geom_group[geom] in hidden or model.geom_rgba[geom, 3] == 0 or kind not in _SHAPES:
                 continue
-            pieces = _pieces(model, geom)
+            pieces = _pieces(_SHAPES[kind], geom, model.geom_size[geom], model.geom_rgba[geom, :3])
             if cuts and model.geom_group[geom] in FIXED_GROUPS:
                 pieces = _cut(pieces, float(twin.data.geom_xpos[geom, 2]),
                               LOW_WALL_M if geom in walls else LOW_FURNITURE_M)
@@ -197,15 +230,41 @@ def _cut(pieces: list[_Piece], height_m: float, top_m: float) -> list[_Piece]:
     return left
 
 
-def _mesh_nodes(scene: viser.SceneApi, twin: MujocoSimulator, table: MeshTable, low: bool) -> list[tuple[Any, int]]:
-    """The meshes of a scene of a data set, those of one body together. low: what stands still is cut down."""
+def _still_pieces(home: Home, low: bool) -> tuple[list[_Piece], list[_Piece], Any]:
+    """The floor, what stands on it, and the places of both, of a home of navigation tasks. low: walls are cut down."""
+    s, rooms = home.shapes, np.array(home.building.inside).reshape(-1, 2, 2)
+    names, still = {number: name for name, number in KINDS.items()}, []
+    for k in np.flatnonzero(s.shapes[:, 0] != KINDS["plane"]):
+        shape, (a, b, c) = names[int(s.shapes[k, 0])], s.halves[k, :3]
+        size = {"box": (a, b, c), "sphere": (a, a, a)}.get(shape, (a, c - a if shape == "capsule" else c, 0.0))
+        found = _pieces("ball" if shape == "sphere" else shape, int(k), size, s.rgb[k])
+        still += _cut(found, float(s.centers[k, 2]), LOW_WALL_M if s.things[k] in _BUILT
+                      else LOW_FURNITURE_M) if low else found
+    middles = np.column_stack([rooms.mean(axis=1), np.zeros(len(rooms))])
+    places = SimpleNamespace(geom_xpos=np.concatenate([s.centers, middles]),
+                             geom_xmat=np.concatenate([s.rotations, np.tile(np.eye(3).ravel(), (len(rooms), 1))]))
+    floor = [piece for k, half in enumerate((rooms[:, 1] - rooms[:, 0]) / 2)
+             for piece in _pieces("plane", len(s.centers) + k, (*half, 0.0), s.rgb[0])]
+    return floor, still, places
+
+
+def _mesh_nodes(scene: viser.SceneApi, table: MeshTable, places: np.ndarray, turns: np.ndarray,
+                low: np.ndarray) -> list[tuple[Any, int]]:
+    """The meshes of a scene of a data set, those of one body together.
+
+    Args:
+        scene: of viser.
+        table: the meshes.
+        places, turns: of bodies, world frame, (n, 3) and (n, 9).
+        low: of bodies, whether they are cut down, (n,) bool.
+    """
     nodes = []
     for row in np.unique(table.rows):
         chosen = np.flatnonzero(table.rows == row)
         corners = table.vertices[table.triangles[chosen]]
         colors = np.round(255 * table.rgb[chosen] ** 2.2).astype(np.uint8)  # linear
-        if low and twin.model.body_weldid[row] == 0:
-            turn, place = twin.data.xmat[row].reshape(3, 3), twin.data.xpos[row]
+        if low[row]:
+            turn, place = turns[row].reshape(3, 3), places[row]
             corners, of = below(corners @ turn.T + place, LOW_FURNITURE_M)
             corners, colors = (corners - place) @ turn, colors[of]
         if not len(corners):

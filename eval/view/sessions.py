@@ -1,4 +1,5 @@
-"""What runs behind the page: a skill, the plan of a scenario, or a person who drives through either.
+"""What runs behind the page: a skill, the plan of a scenario, or a person who drives through either. Navigation tasks
+are in `eval.view.navigation`.
 
 It runs an episode at a time, and all kinds are used by the attributes of `Session`.
 """
@@ -21,22 +22,26 @@ from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor,
 from eval.scenario.video import marks, phase, short
 from eval.slots import SEED_STRIDE, episode_seed, failure_of
 from eval.view.driver import Driver
+from eval.view.home_in_scene import HomeInScene
 from eval.view.own_code import OwnAgentApart
 from planner.scenario_env import ScenarioEnv
 from rearrange.env.home_env import HomeScene, HomeSettings
 from rearrange.home.errors import CannotStart, UserError
+from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap
+from rearrange.home.pictures.overlay import depth_picture, floor_picture
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.skill import Skill
 
+SIGHT_PIXELS = 128  # of the depth image that the map of the floor is drawn from
 MOST_SKIPPED = 50  # episodes in which the robot finds no place, one after another
 
 
 class Session(ABC):
     """What the viewer shows.
 
-    name: of the skill or scenario. env: its environment. number: of the episode. words: its task. done, success,
-    reason: how the episode ended. driver: the person who acts, if one does. recorded: a driven episode that is over and
-    was taped.
+    name: of the skill, navigation task or scenario. env: its environment. number: of the episode. words: its task.
+    done, success, reason: how the episode ended. driver: the person who acts, if one does. recorded: a driven episode
+    that is over and was taped. step_s: seconds of one action. map_label: what the map of the floor is.
     """
 
     name: str
@@ -47,6 +52,9 @@ class Session(ABC):
     reason = ""
     driver: Driver | None = None
     recorded: Recorded | None = None
+    step_s = STEP_S
+    map_label = "Its map of the floor, ahead is up"
+    _map: FloorMap
 
     @property
     def sim(self) -> Simulator:
@@ -90,11 +98,52 @@ class Session(ABC):
         """The skill that runs now."""
         return None
 
+    def show(self, home: HomeInScene) -> None:
+        """Show the home and what moves in it."""
+        home.show(self.sim.twin, self.marks())
+
+    def forget_map(self) -> None:
+        """Begin the map of the floor anew."""
+        self._map = FloorMap(self.sim.base_pose)
+
+    def pictures(self, pixels: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """What the robot sees now: depth, colours where there are any, and a map of the floor; (H, W, 3) uint8."""
+        sim, known = self.sim, self.scene.floor_map
+        depth = sim.depth_image(SIGHT_PIXELS)
+        self._map.add(depth, sim.base_pose, sim.ee_in_base)
+        seen = self.scene.image if self.scene.image is not None else depth
+        floor = floor_picture(self._map.around(sim.base_pose, self._target()), SHOWN_CELL_M, pixels,
+                              known.latest_route if known else None)
+        return depth_picture(seen, pixels), sim.head_picture(pixels), floor
+
+    def _target(self) -> tuple[float, float]:
+        """Place of the skill's goal on the floor (world, m); that of the robot without a skill."""
+        skill, sim = self.skill(), self.sim
+        if skill is None:
+            return sim.base_pose[:2]
+        point = sim.handle_position(skill.target_handle) if skill.target_handle is not None else skill.nav_point
+        return (sim.base_pose if point is None else point)[:2]
+
     def reload(self, skill: str, file: Path) -> None:
         """Another checkpoint of what runs a skill. CheckpointError."""
 
     def close(self) -> None:
         """Give up what is taped."""
+
+
+def agent_of(job: Any, env: Any, file: str | None) -> Any:
+    """Who acts in an environment, by a job and its checkpoint. CheckpointError; UserError."""
+    from trainer.checkpoint import load_checkpoint
+
+    def make() -> Any:
+        return make_agent(job.agent, load_checkpoint(file) if file else None, [env], job.deterministic, job.network)
+
+    return OwnAgentApart(f"agent={job.agent}", make) if ":" in job.agent else make()
+
+
+def value_of(agent: Any) -> float | None:
+    """What a policy expects of reward from here on; None of another agent."""
+    return float(agent.values[0]) if isinstance(agent, PolicyAgent) else None
 
 
 class SkillSession(Session):
@@ -105,25 +154,14 @@ class SkillSession(Session):
         self.name, self.driver, self.env = self.job.skill, driver, self.job.make()
         self.taped = False
         self._tape: Tape | None = None
-        self._agent = None if driver else self._make_agent(self.job.checkpoint)
-
-    def _make_agent(self, file: str | None) -> Any:
-        from trainer.checkpoint import load_checkpoint
-
-        job = self.job
-
-        def make() -> Any:
-            return make_agent(job.agent, load_checkpoint(file) if file else None, [self.env], job.deterministic,
-                              job.network)
-
-        return OwnAgentApart(f"agent={job.agent}", make) if ":" in job.agent else make()
+        self._agent = None if driver else agent_of(self.job, self.env, self.job.checkpoint)
 
     def reload(self, skill: str, file: Path) -> None:
-        self._agent = self._make_agent(str(file))
+        self._agent = agent_of(self.job, self.env, str(file))
 
     @property
     def value(self) -> float | None:
-        return float(self._agent.values[0]) if isinstance(self._agent, PolicyAgent) else None
+        return value_of(self._agent)
 
     def begin(self, number: int) -> None:
         self.close()
@@ -212,8 +250,7 @@ class PlanSession(Session):
         request = self._run.request
         step_all([self._slot], self._agents)
         if request is not None:  # else the last action holds, or an expert acts
-            agent = self._agents[request.skill]
-            self._value = float(agent.values[0]) if isinstance(agent, PolicyAgent) else None
+            self._value = value_of(self._agents[request.skill])
         elif self.skill() is None:
             self._value = None
         self.done = self._run.done

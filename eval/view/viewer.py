@@ -7,6 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,8 @@ from eval.view.server import address, make_server, spoken, stop
 from rearrange.command_line.composition.options import MANY, ViewOptions
 from rearrange.command_line.runs.names import folder_name
 from rearrange.home.errors import UserError
-from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap
-from rearrange.home.pictures.overlay import depth_picture, floor_picture
 from rearrange.home.pictures.picture import SUN_DIRECTION
 from rearrange.home.settings.remote import RemoteError
-from rearrange.home.simulation.simulator_interface import STEP_S
 from trainer.logs.printable import first_line, printable
 
 MISTAKES = UserError, RemoteError
@@ -33,7 +31,7 @@ MOST_TOLD = 1000  # characters of a note in the page
 FRAME_S, SIGHT_S, TEXT_S, CURVES_S = 1 / 30, 0.2, 0.15, 0.5  # how often at most each is shown anew
 IDLE_S = 0.02
 END_S = 2.0  # the end of an episode can be read for so long
-SIGHT_PIXELS, SHOWN_PIXELS = 128, 208  # taken, and of what is shown
+SHOWN_PIXELS = 208  # of what the robot sees
 HAND_SCALE_M = 0.22  # of the arrows that pull the hand
 LONG_WORDS = 80  # characters of a task that is no heading any more
 WITH_SIM = ("drive_to", "move_hand", "face")  # methods of the driver that take the simulator
@@ -42,8 +40,9 @@ OF_THE_DRIVER = (*WITH_SIM, "drive", "grip", "halt", "call_stop")
 
 def view(options: ViewOptions, prepare: choices.Prepare) -> None:
     """Show what the settings say, until Ctrl-C. UserError for what cannot be shown, or an address in use."""
-    group = "hab" if options.hab else "skill"
+    group = next(group for group in choices.GROUPS if options.choices.get(group))
     task = next(word for word in reversed(options.words) if word.startswith(f"{group}="))
+    options = replace(options, agent=choices.asked_agent(options, task))
     address(options.host, options.port)  # before anything takes its time
     Guard(options.host, options.allowed_hosts)
     if options.out is not None:
@@ -162,7 +161,7 @@ class Viewer:
     def _advance(self) -> None:
         session = self.session
         session.step()
-        self._times.append(session.env.steps * STEP_S)
+        self._times.append(session.env.steps * session.step_s)
         for name, value in session.env.reward_sums.items():
             self._sums.setdefault(name, []).append(value)
         if (value := session.value) is not None:
@@ -176,10 +175,10 @@ class Viewer:
         self._pace()
 
     def _pace(self) -> None:
-        """Show, and wait until 1/30 s of the robot's time has passed."""
+        """Show, and wait until the time of one action has passed."""
         self._show()
         now = time.monotonic()
-        self._due = max(self._due + STEP_S / self._page.speed, now - FRAME_S)
+        self._due = max(self._due + self.session.step_s / self._page.speed, now - FRAME_S)
         time.sleep(max(0.0, self._due - now))
 
     def _keep(self, episode: Any) -> None:
@@ -214,7 +213,8 @@ class Viewer:
         self._chosen, self.session = chosen, session
         session.env.during_action = self._pace
         self._times, self._sums, self._values, self._value_times = [], {}, [], []
-        self._map = FloorMap(session.sim.base_pose)
+        session.forget_map()
+        self._page.map.label = session.map_label
         self._page.episode.value = session.number
         self._page.drive.visible = self._hand.visible = session.driver is not None
         self._cameras.begin(session.sim)
@@ -254,8 +254,8 @@ class Viewer:
         self._begin(self.session.number + 1)
 
     def _do_task(self, task: str) -> None:
-        there = choices.agents(task, self._output, "expert")
-        self._choose(task, self._agent if self._agent in there else "expert", self._seed)
+        there = choices.agents(task, self._output)
+        self._choose(task, self._agent if self._agent in there else there[0], self._seed)
 
     def _do_agent(self, agent: str) -> None:
         self._choose(self._task, agent, self._seed)
@@ -316,7 +316,7 @@ class Viewer:
         session, sim = self.session, self.session.sim
         self._home.low_walls = self._page.low_walls.value
         with self._server.atomic():
-            self._home.show(sim.twin, session.marks())
+            session.show(self._home)
             if session.driver and not (self._pulled or session.driver.is_busy):
                 self._hand.position = np.array(sim.ee_position)
         self._cameras.move(sim)
@@ -351,26 +351,10 @@ class Viewer:
     def _show_sight(self) -> None:
         if not self._page.sight.value:
             return
-        session, sim = self.session, self.session.sim
-        depth = sim.depth_image(SIGHT_PIXELS)
-        self._map.add(depth, sim.base_pose, sim.ee_in_base)
-        self._page.depth.image = depth_picture(session.scene.image if session.scene.image is not None else depth,
-                                               SHOWN_PIXELS)
-        colour = sim.head_picture(SHOWN_PIXELS)
+        self._page.depth.image, colour, self._page.map.image = self.session.pictures(SHOWN_PIXELS)
         self._page.colour.visible = colour is not None
         if colour is not None:
             self._page.colour.image = colour
-        known = session.scene.floor_map
-        picture = self._map.around(sim.base_pose, self._target())
-        self._page.map.image = floor_picture(picture, SHOWN_CELL_M, SHOWN_PIXELS, known.latest_route if known else None)
-
-    def _target(self) -> tuple[float, float]:
-        """Place of the skill's goal on the floor (world, m); that of the robot without a skill."""
-        skill, sim = self.session.skill(), self.session.sim
-        if skill is None:
-            return sim.base_pose[:2]
-        point = sim.handle_position(skill.target_handle) if skill.target_handle is not None else skill.nav_point
-        return (sim.base_pose if point is None else point)[:2]
 
     def _show_curves(self) -> None:
         self._page.rewards.show(self._times, {name: values for name, values in self._sums.items() if any(values)})

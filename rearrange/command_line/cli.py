@@ -28,7 +28,7 @@ from rearrange.home.errors import UserError
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MOST_SAID = 4000  # characters of a mistake: what is wrong in a file may be of any length
-VIEWED = "hab=tidy_house"  # by `rearrange view` that names neither skill nor scenario
+VIEWED = "hab=tidy_house"  # by `rearrange view` that names no task
 INTRODUCTION = """\
 rearrange: teach a home robot to navigate, pick, place, open and close, and chain its skills to tidy a home.
 
@@ -198,7 +198,7 @@ def _command(command: str, words: list[str]) -> int:
     overrides, flags = _split_flags(command, words)
     if command == "report":
         overrides = _named_runs(overrides)
-    if command == "view" and "--help" not in flags and not any(word.startswith(("skill=", "hab="))
+    if command == "view" and "--help" not in flags and not any(word.startswith(("skill=", "nav=", "hab="))
                                                                for word in overrides):
         overrides = [VIEWED, *overrides]
     every = next((word for word in overrides if word in ("skill=all", "hab=all")), None)

@@ -61,6 +61,7 @@ EXAMPLES = {
         "rearrange view",
         "rearrange view skill=open_fridge agent=pretrained",
         "rearrange view skill=pick agent=newest",
+        "rearrange view nav=pointnav agent=pretrained",
         "rearrange view skill=pick agent=teleop out=my_picks",
     ),
     "list": ("rearrange list", "rearrange list output=outputs"),

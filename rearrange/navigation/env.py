@@ -226,7 +226,7 @@ class NavigationEnv(WatchedEnv):
         self.driven_m = 0.0
         self.stop_called = False
         self.path = [self.pose[:2]]
-        self._sums = dict.fromkeys(config.reward_scales, 0.0)
+        self.reward_sums = dict.fromkeys(config.reward_scales, 0.0)
         self.agent.begin(self)
         self.task.begin(self)
         self.begins_solved = self.task.begins_solved(self)
@@ -276,7 +276,7 @@ class NavigationEnv(WatchedEnv):
         reward = 0.0
         for name, term in self.task.reward_terms(self, success).items():
             scaled = self.config.reward_scales[name] * term
-            self._sums[name] += scaled
+            self.reward_sums[name] += scaled
             reward += scaled
         terminated = self.stop_called
         truncated = not terminated and (self.steps >= self.max_steps or self.agent.broken)
@@ -290,7 +290,7 @@ class NavigationEnv(WatchedEnv):
     def _metrics(self, success: bool, failure: str | None) -> dict[str, float]:
         return {"success": float(success), "episode_steps": float(self.steps),
                 **{f"failure/{name}": float(name == failure) for name in (*self.task.failures, *self.agent.failures)},
-                **{f"reward/{name}": value for name, value in self._sums.items()},
+                **{f"reward/{name}": value for name, value in self.reward_sums.items()},
                 **self.task.measures(self, success), "collisions": float(self.collisions), "driven_m": self.driven_m}
 
     # ------------------------------------------------------------------ observation

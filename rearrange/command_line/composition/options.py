@@ -259,8 +259,9 @@ class ViewOptions(Options):
         "expert", "who acts: a scripted expert that sees everything; the policies that come with the package; the "
                   "newest checkpoint of the newest training run, which may still be running; random actions or none; "
                   "you (teleop); a checkpoint, or a run or its name, of which each episode takes the newest "
-                  "checkpoint; an agent of your own (docs/remote.md)",
-        choices=("expert", "pretrained", "newest", "random", "zero", "teleop"), path=True, also=("importable",))
+                  "checkpoint; an agent of your own (docs/remote.md); of nav= a scripted agent, oracle unless typed",
+        choices=("expert", "pretrained", "newest", "random", "zero", "teleop", *NAVIGATION_AGENTS), path=True,
+        also=("importable",))
     episode: int = setting(
         0, "number of the first episode, as in an evaluation with the same seed", at_least=0, at_most=MANY)
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
@@ -436,7 +437,7 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
                "trainer": "ver", "ppo": _by_device("fast", "paper"), "logger": "tensorboard", "experiment": None}),
     "eval": (EvalOptions, {"skill": None, "nav": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "record": (RecordOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
-    "view": (ViewOptions, {"skill": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
+    "view": (ViewOptions, {"skill": None, "nav": None, "hab": None, "planner": "honest", "sim": "mujoco"}),
     "reproduce": (ReproduceOptions, {"preset": "laptop"}), "bench": (BenchOptions, {"bench": None, "sim": "mujoco"}),
     "report": (ReportOptions, {}), "export": (ExportOptions, {"skill": None, "nav": None}),
     "scenes": (ScenesOptions, {"skill": None, "hab": None}),

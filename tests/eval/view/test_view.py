@@ -180,7 +180,7 @@ def test_mistakes_are_one_sentence(monkeypatch, capsys, tmp_path):
         assert f"host=127.0.0.1 port={port} cannot be listened at: Address already in use" in capsys.readouterr().err
     assert main(["view", "skill=pick", "port=0", "allowed_hosts=[a.example, http://b.example/]"]) == 2
     assert "allowed_hosts=http://b.example/ is no name of a host" in capsys.readouterr().err
-    assert main(["view", "nav=pointnav"]) == 2
+    assert main(["view", "nav=pointnav", "agent=expert"]) == 2
     assert main(["view", "skill=pick", "sim=habitat"]) == 2
     assert "sim=habitat" in capsys.readouterr().err
     assert main(["view", "skill=pick", "agent=pretraine", "port=0"]) == 2
