@@ -54,6 +54,9 @@ def evaluate_skill(options: EvalOptions, run: Run) -> dict[str, float]:
     acts_here = None if options.agent == "pointnav" else checkpoint  # which looks at other things
     probe = _fit_to_policy(skill, recorded if options.video else env, acts_here, options.network, options.episodes,
                            evaluation.SEED_STRIDE * options.seed, run.silent)
+    if options.nav and options.agent == "remote" and options.remote.protocol == "behavior":
+        raise UserError("remote.protocol=behavior is for skill= and hab=, whose robot has cameras and numbers such as "
+                        "BEHAVIOR's: leave it out.")
     remote = remote_at(options.url, options.remote) if options.agent == "remote" else None
     _try_agent(options.agent, probe)
     run.create()

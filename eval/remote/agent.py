@@ -2,8 +2,9 @@
 
 There is a connection for each slot, so that a server with a memory keeps one for each episode. Sent is a map: each
 observation as `observation/<name>`; `prompt`, the task in words; `question`, a number; in the first step of an episode
-also `reset` (true) and `seed`. Answered is a map with `actions`: one action, or a chunk (actions, numbers), whose
-actions are carried out one after another.
+also `reset` (true) and `seed`; with `remote.chunk` also `__action_chunk_size__`. Answered is a map with `actions`: one
+action, or a chunk (actions, numbers), whose actions are carried out one after another. With `remote.protocol=behavior`
+messages are those of `eval.remote.behavior`.
 
 An answer belongs to its question. A server that sends `question` back has to send the same number. From any other
 server no message may be there that nobody asked for, neither when a question is sent nor after its answer.
@@ -26,11 +27,11 @@ import numpy as np
 from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
+from eval.remote import behavior
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
-from rearrange.home.settings.remote import Remote, RemoteError
+from rearrange.home.settings.remote import MOST_ACTIONS, Remote, RemoteError
 from trainer.logs.printable import last_line, printable
 
-MOST_ACTIONS = 1000  # of a chunk
 _log = logging.getLogger(__name__)
 _AGAIN_S = 0.2  # between two tries to connect
 _CLOSE_S = 1.0  # for a server to say goodbye
@@ -44,6 +45,8 @@ class RemoteAgent:
         self._remote, self._url, self._settings = remote, remote.url, remote.settings
         self._space, self._prompt = space, prompt
         self._size = math.prod(space.shape)  # 1 for a choice
+        self._of_behavior = self._settings.protocol == "behavior"
+        self._asked = self._settings.chunk if (self._settings.chunk or 1) > 1 else None  # actions of an answer
         self._connections: list[ClientConnection | None] = [None] * slots
         self._about: list[bytes | None] = [None] * slots  # what the server said of itself
         self._questions, self._numbers = itertools.count(1), [0] * slots  # the number of a slot's question
@@ -79,25 +82,34 @@ class RemoteAgent:
             return int(action[0])
         return np.clip(action, self._space.low, self._space.high).astype(np.float32)
 
-    def _message(self, slot: int, observation: Mapping[str, np.ndarray]) -> bytes:
+    def _message(self, slot: int, observation: Mapping[str, np.ndarray]) -> list[bytes]:
+        """What is sent, one after another; the last is answered."""
+        asked = {behavior.CHUNK_SIZE: self._asked} if self._asked else {}
+        self._numbers[slot] = next(self._questions)
+        if self._of_behavior:
+            begin = [pack(behavior.RESET)] if self._seeds[slot] is not None else []
+            return [*begin, pack(behavior.message_of(observation, self._settings.task_id) | asked)]
         message: dict[str, Any] = {f"observation/{name}": value if isinstance(value, str) else np.asarray(value)
                                    for name, value in observation.items()}
-        self._numbers[slot] = next(self._questions)
-        message |= {"prompt": self._prompt(slot), "question": self._numbers[slot]}
+        message |= {"prompt": self._prompt(slot), "question": self._numbers[slot]} | asked
         if (seed := self._seeds[slot]) is not None:
             message |= {"reset": True, "seed": seed}
-        return pack(message)
+        return [pack(message)]
 
-    def _send(self, slot: int, message: bytes) -> bool:
+    def _send(self, slot: int, message: list[bytes]) -> bool:
         """Send a message; False where the connection is lost."""
         try:
             if self._connections[slot] is None:
                 self._connect(slot)
             self._refuse_unasked(slot)
-            self._connections[slot].send(message)
+            self._say(slot, message)
             return True
         except (WebSocketException, OSError):
             return False
+
+    def _say(self, slot: int, message: list[bytes]) -> None:
+        for part in message:
+            self._connections[slot].send(part)
 
     def _connect(self, slot: int) -> None:
         """Connect, and refuse a server that says something else of itself than before."""
@@ -117,7 +129,7 @@ class RemoteAgent:
         raise RemoteError(f"the server at {self._url} sends more than one answer to a question, or one to none: it has "
                           "to send one for each.")
 
-    def _answer(self, slot: int, message: bytes, sent: bool) -> Any:
+    def _answer(self, slot: int, message: list[bytes], sent: bool) -> Any:
         """Wait for the answer. A lost connection is made once again."""
         for again in (False, True):
             try:
@@ -127,7 +139,7 @@ class RemoteAgent:
                     if self._seeds[slot] is None:
                         _log.warning("the connection to %s was lost in an episode and made again: a policy with a "
                                      "memory has forgotten how the episode began.", self._url)
-                    self._connections[slot].send(message)
+                    self._say(slot, message)
                 return self._connections[slot].recv(self._settings.timeout_s)
             except TimeoutError:
                 raise RemoteError(f"the server at {self._url} has not answered within {self._settings.timeout_s:g} s: "
@@ -139,10 +151,15 @@ class RemoteAgent:
     def _actions(self, slot: int, data: Any) -> np.ndarray:
         """The actions of an answer that are carried out, (actions, numbers)."""
         answer = _decoded(self._url, data)
-        actions = _numbers(answer.get("actions")) if isinstance(answer, dict) else None
         says = f"the server at {self._url} answers"
+        answer = answer if isinstance(answer, dict) else {}
+        if self._of_behavior:
+            actions = _numbers(behavior.actions_of(answer, self._asked))
+            wanted = "an array 'action' of numbers, and with it 'action_chunk', as many as were asked for, or none"
+        else:
+            actions, wanted = _numbers(answer.get("actions")), "an array 'actions' of numbers"
         if actions is None or not actions.size or actions.ndim > 2:
-            raise RemoteError(f"{says} without actions: it has to send a map with an array 'actions' of numbers.")
+            raise RemoteError(f"{says} without actions: it has to send a map with {wanted}.")
         number = answer.get("question", self._numbers[slot])
         if not isinstance(number, int | np.integer) or number != self._numbers[slot]:
             raise RemoteError(f"{says} question {printable(number, 20)}, and was asked question {self._numbers[slot]}: "

@@ -1,4 +1,4 @@
-"""`rearrange serve`: a policy of ours behind a websocket, for `agent=remote` and for OpenPI's clients."""
+"""`rearrange serve`: a policy of ours behind a websocket, for `agent=remote`, OpenPI's and BEHAVIOR's clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
+from eval.remote import behavior
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
+from rearrange.home.robot.cameras import RANGE_M
+from rearrange.home.settings.remote import MOST_ACTIONS
 from trainer.logs.printable import first_line
 
 PREFIX = "observation/"
@@ -29,7 +32,7 @@ class Fails(Exception):
 
 
 def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.spaces.Box], about: Mapping[str, Any],
-                host: str, port: int) -> Server:
+                host: str, port: int, chunk: int = 1, range_m: float = RANGE_M) -> Server:
     """A server that answers observations with actions. Pages of other sites in a browser are refused.
 
     Each connection has a thread, and a policy with its own memory.
@@ -40,6 +43,8 @@ def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.s
         about: what the server says of itself to who connects.
         host: is listened at.
         port: 0 takes a free one.
+        chunk: actions of an answer, where a client does not ask for another number.
+        range_m: the depth that the policy sees as 1; BEHAVIOR's clients send metres.
     """
 
     def talk(connection: ServerConnection) -> None:
@@ -50,7 +55,9 @@ def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.s
             for data in connection:
                 try:
                     message = unpack(data) if isinstance(data, bytes) else None
-                    connection.send(pack(_answered(policy, message, spaces)))
+                    answer = _answered(policy, message, spaces, chunk, range_m)
+                    if answer is not None:
+                        connection.send(pack(answer))
                 except BadMessage as error:
                     connection.send(f"{error}.")
                 except Fails as error:  # its memory may hold anything: it ends with the connection
@@ -82,26 +89,45 @@ def _is_address(named: str, host: str) -> bool:
         return name in ("localhost", host)
 
 
-def _answered(policy: Any, message: Any, spaces: Mapping[str, gymnasium.spaces.Box]) -> dict[str, Any]:
-    """The answer to an observation. BadMessage for what is none; Fails."""
+def _answered(policy: Any, message: Any, spaces: Mapping[str, gymnasium.spaces.Box],
+              chunk: int, range_m: float) -> dict[str, Any] | None:
+    """The answer to an observation; None to BEHAVIOR's word that an episode begins. BadMessage; Fails."""
     if not isinstance(message, dict):
         raise BadMessage(f"an observation is a map of arrays, {', '.join(PREFIX + name for name in spaces)}")
-    observation = {name: _within(PREFIX + name, message.get(PREFIX + name), space) for name, space in spaces.items()}
+    if message == behavior.RESET:
+        _tried(policy.begin, 0, 0)
+        return None
+    of_behavior = behavior.is_observation(message)
+    if of_behavior:
+        given, prefix = behavior.observation_of(message, spaces, range_m), ""
+    else:
+        given, prefix = message, PREFIX
+    observation = {name: _within(prefix + name, given.get(prefix + name), space) for name, space in spaces.items()}
+    count = message.get(behavior.CHUNK_SIZE, 1 if of_behavior else chunk)
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or not 1 <= count <= MOST_ACTIONS:
+        raise BadMessage(f"{behavior.CHUNK_SIZE} is a whole number from 1 to {MOST_ACTIONS:,}")
     reset, seed = message.get("reset", False), message.get("seed", 0)
     if not isinstance(reset, bool | np.bool_):
         raise BadMessage("reset is true or false")
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or not 0 <= seed < 2**63:
         raise BadMessage("seed is a whole number from 0 to 2**63 - 1")
-    try:
-        if reset:
-            policy.begin(0, int(seed))
-        action = np.atleast_2d(np.asarray(policy.act({0: observation})[0], np.float32))
-    except Exception as error:  # whatever a network of one's own raises
-        raise Fails(f"the policy fails: {type(error).__name__}: {first_line(error)}") from error
-    if not np.isfinite(action).all():
+    if reset:
+        _tried(policy.begin, 0, int(seed))
+    actions = np.array([np.ravel(_tried(policy.act, {0: observation})[0]) for _ in range(count)], np.float32)
+    if not np.isfinite(actions).all():
         raise Fails("the policy answers this observation with numbers that are not finite")
-    return {"actions": action} | {key: message[key] for key in ("question",)
-                                  if isinstance(message.get(key), numbers.Integral)}
+    if of_behavior:
+        return behavior.answer_of(actions, message)
+    return {"actions": actions} | {key: message[key] for key in ("question",)
+                                   if isinstance(message.get(key), numbers.Integral)}
+
+
+def _tried(call: Callable[..., Any], *values: Any) -> Any:
+    """What a call of the policy gives. Fails for whatever a network of one's own raises."""
+    try:
+        return call(*values)
+    except Exception as error:
+        raise Fails(f"the policy fails: {type(error).__name__}: {first_line(error)}") from error
 
 
 def _within(name: str, value: Any, space: gymnasium.spaces.Box) -> np.ndarray:

@@ -238,6 +238,101 @@ def test_our_server_says_what_is_wrong_and_goes_on(message, said):
         assert unpack(connection.recv(60.0))["actions"].shape == (1, 2)
 
 
+class Counting:
+    """A policy that says how often it has been asked since an episode began, and what it saw."""
+
+    seen: list = []
+
+    def begin(self, slot, seed):
+        self.count = 0
+
+    def act(self, observations):
+        self.seen.append(observations[0])
+        self.count += 1
+        return {0: np.array([self.count, -1.0, 0.5]) / 8}
+
+
+BOXES = {"joint": gymnasium.spaces.Box(-9.0, 9.0, (7,)), "depth": gymnasium.spaces.Box(0.0, 1.0, (4, 4, 1)),
+         "goal": gymnasium.spaces.Box(-9.0, 9.0, (3,)), "rgb": gymnasium.spaces.Box(0, 255, (4, 4, 3), np.uint8)}
+SHOWN = {"joint": np.arange(7, dtype=np.float32), "depth": np.linspace(0, 1, 16, dtype=np.float32).reshape(4, 4, 1),
+         "goal": np.array([-1, 0, 1], np.float32), "rgb": np.arange(48, dtype=np.uint8).reshape(4, 4, 3)}
+
+
+@pytest.mark.parametrize("protocol", ["openpi", "behavior"])
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_both_sides_speak_both_protocols_with_chunks_and_without(protocol, chunk):
+    Counting.seen = []
+    settings = RemoteSettings(timeout_s=60.0, chunk=chunk, protocol=protocol, task_id=4)
+    with running(make_server(Counting, BOXES, {}, "127.0.0.1", 0)) as url:
+        one = agent(url, settings=settings)
+        done = [one.act({0: SHOWN})[0] * 8 for _ in range(3)]
+        asked = len(Counting.seen)
+        one.begin(0, 12)  # in the middle of a chunk
+        again = one.act({0: SHOWN})[0] * 8
+        one.end(0)
+    assert [row[0] for row in done] == [1, 2, 3] and again[0] == 1, "an episode begins anew"
+    assert all(row[1:].tolist() == [-1.0, 0.5] for row in done)
+    assert asked == (4 if chunk else 3)
+    for seen in Counting.seen:
+        assert seen.keys() == SHOWN.keys()
+        for name, value in SHOWN.items():
+            assert np.allclose(seen[name], value, atol=1e-6) and seen[name].shape == value.shape, name
+
+
+def test_a_client_of_behavior_is_answered_as_its_evaluator_wants():
+    """Its own checks: no answer to a reset, a chunk of the shape that was asked for, and `action` is its first row."""
+    from websockets.sync.client import connect
+
+    sent = {"robot_r1::proprio": np.concatenate([SHOWN["goal"], SHOWN["joint"]])[None],
+            "robot_r1::robot_r1:head_camera:Camera:0::depth_linear": SHOWN["depth"][None, :, :, 0] * 10,
+            "robot_r1::robot_r1:head_camera:Camera:0::rgb": np.concatenate([SHOWN["rgb"]] * 2, axis=2)[None, :, :, :4],
+            "task_id": np.array([0])}
+    with running(make_server(Counting, BOXES, {}, "127.0.0.1", 0)) as url, connect(url) as connection:
+        def ask(message):
+            connection.send(pack(message))
+            return unpack(connection.recv(60.0))
+
+        connection.recv()
+        assert "action_chunk" not in ask(sent) and ask(sent)["action"][0, 0] == 2 / 8
+        connection.send(pack({"reset": True}))
+        answer = ask(sent | {"__action_chunk_size__": 5})
+        assert answer["action"].shape == (1, 3) and answer["action_chunk"].shape == (1, 5, 3)
+        assert np.array_equal(answer["action_chunk"][:, 0], answer["action"]) and answer["action"][0, 0] == 1 / 8
+        one_row = {key: value[0] for key, value in sent.items() if key != "task_id"}
+        assert ask(one_row | {"__action_chunk_size__": 2})["action_chunk"].shape == (2, 3)
+        for wrong, said in (({"robot_r1::proprio": np.zeros(9)}, "9 numbers, not 10: goal 3, joint 7"),
+                            ({"__action_chunk_size__": 0}, "a whole number from 1 to 1,000"),
+                            ({"robot_r1::proprio": np.zeros((2, 10))}, "one robot at a time"),
+                            ({"robot_r1::robot_r1:head_camera:Camera:0::rgb": None}, "no array of numbers")):
+            connection.send(pack(sent | wrong))
+            assert said in connection.recv(60.0)
+        connection.send(pack({"robot_r1::proprio": sent["robot_r1::proprio"]}))
+        assert "<robot>::<robot>:head_camera:Camera:0::" in connection.recv(60.0)
+
+
+def test_our_server_gives_a_chunk_of_its_own_accord():
+    with running(make_server(Counting, {"joint": BOXES["joint"]}, {}, "127.0.0.1", 0, chunk=3)) as url:
+        one = agent(url)
+        assert [one.act({0: SEEN})[0][0] * 8 for _ in range(4)] == [1, 2, 3, 4]
+        one.end(0)
+
+
+@pytest.mark.parametrize("answer", [{"action": np.zeros(3), "action_chunk": np.zeros((3, 3))},
+                                    {"action": np.ones(3), "action_chunk": np.zeros((2, 3))},
+                                    {"action": np.zeros((1, 2, 3))}, {"actions": np.zeros(3)}])
+def test_a_chunk_of_behavior_that_does_not_fit_is_refused(answer):
+    def talk(connection):
+        connection.send(b"\x80")
+        for message in connection:
+            if unpack(message) != {"reset": True}:
+                connection.send(pack(answer))
+
+    with running(serve(talk, "127.0.0.1", 0, compression=None)) as url:
+        one = agent(url, settings=RemoteSettings(timeout_s=60.0, chunk=2, protocol="behavior"))
+        with pytest.raises(RemoteError, match="answers without actions"):
+            one.act({0: SEEN})
+
+
 # ---------------------------------------------------------------------- the commands
 
 def test_a_skill_and_a_skill_of_a_plan_are_done_by_the_server_of_the_guide(tmp_path, monkeypatch, capsys):

@@ -26,7 +26,7 @@ from rearrange.home.settings.environment import (
 )
 from rearrange.home.settings.home_training_defaults import HomeCollect, HomePolicy, HomePPO
 from rearrange.home.settings.presets import has_nvidia_device
-from rearrange.home.settings.remote import HOST, PORT, RemoteSettings
+from rearrange.home.settings.remote import HOST, MOST_ACTIONS, PORT, RemoteSettings
 from rearrange.home.settings.setting_fields import Key, Rule, block, defaults_of, keys_of, like, made_of, setting
 from skills import SKILLS, config_class
 from skills import names as skill_names
@@ -395,6 +395,8 @@ class ServeOptions(Options):
     deterministic: bool = like(EvalOptions, "deterministic")
     host: str = setting(HOST, "address that is listened at; 0.0.0.0 lets other machines in")
     port: int = setting(PORT, "of it; 0 = a free one", at_least=0, at_most=65535)
+    chunk: int = setting(1, "actions of an answer, all of one observation, unless a client asks for another number",
+                         above=0, at_most=MOST_ACTIONS)
     output: str = like(ExportOptions, "output")
 
 
