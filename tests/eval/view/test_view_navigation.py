@@ -14,6 +14,7 @@ pytest.importorskip("viser", reason="the page needs viser: pip install -e '.[vie
 
 from eval.view import choices  # noqa: E402
 from eval.view.home_in_scene import LOW_WALL_M, _still_pieces  # noqa: E402
+from rearrange.command_line.composition.options import options_of  # noqa: E402
 from rearrange.command_line.composition.parse_overrides import compose  # noqa: E402
 from tests.eval.view.views import made  # noqa: E402
 
@@ -85,10 +86,11 @@ def test_the_fetch_stands_in_its_own_physics(view):
 
 
 def test_the_usual_agent_is_one_that_the_task_has():
-    usual = {task: choices.asked_agent(compose("view", [task]), task) for task in choices.tasks()}
+    usual = {task: choices.asked_agent(options_of(compose("view", [task])), task) for task in choices.tasks()}
     assert usual["nav=pointnav"] == usual["nav=objectnav"] == "oracle" and usual["nav=flee"] == "random"
     assert usual["skill=pick"] == usual["hab=set_table"] == "expert"
-    assert choices.asked_agent(compose("view", ["nav=pointnav", "agent=map"]), "nav=pointnav") == "map"
+    typed = options_of(compose("view", ["nav=pointnav", "agent=map"]))
+    assert choices.asked_agent(typed, "nav=pointnav") == "map"
 
 
 @pytest.mark.parametrize("words, said", [
