@@ -216,6 +216,8 @@ def _opened(url: str, timeout_s: float) -> tuple[ClientConnection, bytes]:
     there = urlsplit(url)
     here = there.scheme in ("ws", "wss") and there.hostname in _HERE and there.port
     sock = socket.create_connection((there.hostname, there.port), timeout_s) if here else None
+    if sock:
+        sock.settimeout(None)  # it would count on: a connection that is silent for so long would be lost
     connection = connect(url, sock=sock, compression=None, max_size=MOST_BYTES, open_timeout=timeout_s,
                          close_timeout=_CLOSE_S)
     try:

@@ -18,7 +18,7 @@ from websockets.sync.server import serve
 
 from eval.agents import PolicyAgent
 from eval.own_agents import OwnAgent
-from eval.remote.agent import RemoteAgent
+from eval.remote.agent import RemoteAgent, connect_to
 from eval.remote.server import make_server
 from eval.remote.wire import BadMessage, pack, unpack
 from rearrange.command_line.cli import main
@@ -169,11 +169,20 @@ def test_an_answer_that_is_of_no_use_is_one_sentence(answer, said):
 def test_who_is_silent_is_waited_for_a_while():
     end = threading.Event()
     with answering(lambda message: end.wait() and pack({})) as url:
-        one = agent(url, settings=RemoteSettings(timeout_s=0.5))  # timed: the server never answers
-        with pytest.raises(RemoteError, match="has not answered within 0.5 s.*remote.timeout_s="):
-            one.act({0: SEEN})
-        end.set()
+        one = agent(url, settings=RemoteSettings(timeout_s=3.0))  # timed: the server never answers; it is there sooner
+        try:
+            with pytest.raises(RemoteError, match="has not answered within 3 s.*remote.timeout_s="):
+                one.act({0: SEEN})
+        finally:
+            end.set()
         one.end(0)
+
+
+def test_a_connection_that_nobody_uses_for_a_while_is_not_lost():
+    with answering(pack({})) as url:
+        connection, _ = connect_to(Remote(url, QUICK))
+        assert connection.socket.gettimeout() is None, "else it ends after so many seconds without a message"
+        connection.close()
 
 
 def test_a_connection_that_is_lost_is_made_again_and_one_that_is_lost_again_is_told():
