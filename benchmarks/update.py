@@ -57,7 +57,7 @@ def check(settings: dict[str, Any]) -> None:
 
 
 def _policy_config(network: dict[str, Any]) -> PolicyConfig:
-    from rearrange.home.settings.home_training_defaults import HomePolicy
+    from rearrange.command_line.composition.options import HomePolicy
 
     return HomePolicy(**{k: v for k, v in network.items() if k in HomePolicy.__dataclass_fields__})
 
@@ -80,7 +80,7 @@ def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, r
     (mean) and share, and the memory of the rollout by field."""
     import torch
 
-    from rearrange.home.settings.home_training_defaults import HomePPO
+    from rearrange.command_line.composition.options import HomePPO
     from trainer.policy import Policy
 
     where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)

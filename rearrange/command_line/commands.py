@@ -19,19 +19,7 @@ from rearrange.home.files import may_be_written
 from rearrange.home.settings.remote import RemoteError
 
 if TYPE_CHECKING:
-    from rearrange.command_line.composition.options import (
-        BenchOptions,
-        EvalOptions,
-        ExportOptions,
-        ListOptions,
-        RecordOptions,
-        ReportOptions,
-        ReproduceOptions,
-        ScenesOptions,
-        ServeOptions,
-        ToolsOptions,
-        ViewOptions,
-    )
+    from rearrange.command_line.composition import options as of
     from rearrange.command_line.runs.run_directory import Run
     from trainer.logs.progress import Progress
 
@@ -40,7 +28,7 @@ __all__ = ["train"]
 register_envs()  # a policy may be of any environment that `gymnasium.make` knows
 
 
-def evaluate(options: EvalOptions, run: Run) -> dict[str, float]:
+def evaluate(options: of.EvalOptions, run: Run) -> dict[str, float]:
     """`rearrange eval`: success over many episodes, metrics.json, episodes.csv and videos."""
     with _failures_told(run):
         if options.hab:
@@ -67,7 +55,7 @@ def _failures_told(run: Run) -> Iterator[None]:
         raise SystemExit(1) from None
 
 
-def record(options: RecordOptions) -> int:
+def record(options: of.RecordOptions) -> int:
     """`rearrange record`: episodes as a data set, or the check that a recording replays; the exit status."""
     from eval.recording.record import record as record_all
 
@@ -81,7 +69,7 @@ def record(options: RecordOptions) -> int:
     return int(not results or any(result.frame is not None for result in results))
 
 
-def view(options: ViewOptions) -> int:
+def view(options: of.ViewOptions) -> int:
     """`rearrange view`: until Ctrl-C."""
     from eval.view.server import require_package
 
@@ -92,14 +80,14 @@ def view(options: ViewOptions) -> int:
     return 0
 
 
-def serve(options: ServeOptions) -> None:
+def serve(options: of.ServeOptions) -> None:
     """`rearrange serve`: until Ctrl-C."""
     from eval.remote.serving import run
 
     run(options)
 
 
-def tools(options: ToolsOptions, run: Run) -> dict[str, float]:
+def tools(options: of.ToolsOptions, run: Run) -> dict[str, float]:
     """`rearrange tools`: until the client goes."""
     from eval.tools.command import offer
 
@@ -107,7 +95,7 @@ def tools(options: ToolsOptions, run: Run) -> dict[str, float]:
         return offer(options, run)
 
 
-def bench(options: BenchOptions, run: Run) -> dict[str, float]:
+def bench(options: of.BenchOptions, run: Run) -> dict[str, float]:
     """`rearrange bench <what>`: measurements on this machine."""
     from importlib import import_module
 
@@ -120,7 +108,7 @@ def bench(options: BenchOptions, run: Run) -> dict[str, float]:
     return module.run_bench(options.written, run)
 
 
-def report(options: ReportOptions) -> None:
+def report(options: of.ReportOptions) -> None:
     """`rearrange report`: runs as one HTML page."""
     from eval.report.page import report as write_report
 
@@ -133,7 +121,7 @@ def report(options: ReportOptions) -> None:
     print(f"{made.path}   {made.path.stat().st_size / 1e6:.1f} MB   {counts}{left_out}")
 
 
-def reproduce(options: ReproduceOptions, hydras: list[str]) -> int:
+def reproduce(options: of.ReproduceOptions, hydras: list[str]) -> int:
     """`rearrange reproduce`: trainings, evaluations and the report, each once, where `hydra/launcher=` says; the exit
     status."""
     from eval.reproduction.reproduce import run as reproduce_all
@@ -141,14 +129,14 @@ def reproduce(options: ReproduceOptions, hydras: list[str]) -> int:
     return reproduce_all(options, hydras)
 
 
-def export(options: ExportOptions) -> None:
+def export(options: of.ExportOptions) -> None:
     """`rearrange export`."""
     from eval.policy_file import write
 
     print(write(options))
 
 
-def scenes(options: ScenesOptions) -> None:
+def scenes(options: of.ScenesOptions) -> None:
     """`rearrange scenes export | list | check | view | measure | episodes`."""
     asked = [group for group in ("skill", "hab") if getattr(options, group)]
     if options.action == "episodes":
@@ -197,7 +185,7 @@ def _progress(what: str, unit: str) -> Callable[[int], Progress]:
     return lambda count: Progress(count, what, unit=unit, out=sys.stderr)
 
 
-def _scene_episodes(options: ScenesOptions, asked: list[str]) -> None:
+def _scene_episodes(options: of.ScenesOptions, asked: list[str]) -> None:
     """Write the first episodes of a skill or scenario in scenes of a data set."""
     if options.dataset is None or len(asked) != 1:
         raise UserError("name a data set with dataset= and one scenario with hab= or one skill with skill=, as in "
@@ -225,7 +213,7 @@ def _scene_episodes(options: ScenesOptions, asked: list[str]) -> None:
           f"{asked[0]}={name} sim.scene_dataset={dataset} sim.episodes={out}")
 
 
-def list_(options: ListOptions) -> None:
+def list_(options: of.ListOptions) -> None:
     """`rearrange list`."""
     from rearrange.command_line.listing import show
 

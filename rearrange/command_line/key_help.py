@@ -8,8 +8,8 @@ import textwrap
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition.command_names import SINGLE
+from rearrange.command_line.composition.options import Settings
 from rearrange.command_line.composition.parse_overrides import REQUIRED, leaves
-from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.setting_fields import shown
 
 EXAMPLES = {

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rearrange.home.errors import UserError
+from rearrange.home.settings import environment
 from rearrange.home.settings.environment import NAVIGATION, SEEING, HomeSettings, suggestion
-from rearrange.home.settings.setting_fields import Rule, checked, keys_of
 from rearrange.navigation.settings import CONFIGS, NavigationConfig
 
 if TYPE_CHECKING:
@@ -38,25 +38,8 @@ def checked_settings(task: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of the environment of a task in the type of their rules. UserError for the first unknown or refused one.
     """
     config = config_class(task)
-    rules = {key.name: key.rule for settings in (HomeSettings, config) for key in keys_of(settings)}
     known = [*(field.name for field in dataclasses.fields(config)), *OF_HOME, "expert_action"]
-    rules["expert_action"] = Rule.of("bool")
-    for name in given:
-        if name not in known:
-            raise UserError(f"navigation task {task} has no setting {name!r}{suggestion(name, known)}; settings are "
-                            f"{', '.join(known)}.")
-    found = {name: checked(rules.get(name), name, value) for name, value in given.items() if name != "reward_scales"}
-    scales = given.get("reward_scales")
-    if scales is not None and not isinstance(scales, Mapping):
-        raise UserError(f"reward_scales={scales!r} is not allowed: it must be a mapping from names of reward terms "
-                        "to numbers.")
-    for name, value in (scales or {}).items():
-        full = f"reward_scales.{name}"
-        if full not in rules:
-            there = ", ".join(key.removeprefix("reward_scales.") for key in rules if key.startswith("reward_scales."))
-            raise UserError(f"navigation task {task} has no reward term {name!r}; terms are {there}.")
-        found.setdefault("reward_scales", {})[name] = checked(rules[full], full, value)
-    return found
+    return environment.checked_settings(f"navigation task {task}", known, config, given)
 
 
 def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:

@@ -12,10 +12,10 @@ import pytest
 import skills
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition import parse_overrides as settings
+from rearrange.command_line.composition.options import HomeCollect, HomePolicy, HomePPO
 from rearrange.command_line.composition.parse_overrides import leaves
 from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
-from rearrange.home.settings.home_training_defaults import HomeCollect, HomePolicy, HomePPO
 from rearrange.home.settings.setting_fields import NotAllowed, Rule, block, check, keys_of, setting
 
 GROUPED = [(command, group, choice) for command in options.COMMANDS for group, choice in options.every_choice(command)]

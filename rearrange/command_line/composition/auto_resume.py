@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from rearrange.command_line.composition import plan_run
+from rearrange.command_line.composition.options import Settings
 from rearrange.command_line.composition.parse_overrides import require
 from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.runs.run_directory import Run, folder_of, has_checkpoints, read_status
 from rearrange.home.errors import UserError
-from rearrange.home.settings.composed_config import Settings
 from trainer.checkpoints import owner
 
 AUTO = "auto"

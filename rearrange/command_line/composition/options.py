@@ -24,18 +24,18 @@ from rearrange.home.settings.environment import (
     HomeSettings,
     MujocoSettings,
 )
-from rearrange.home.settings.home_training_defaults import HomeCollect, HomePolicy, HomePPO
 from rearrange.home.settings.presets import has_nvidia_device
 from rearrange.home.settings.remote import HOST, MOST_ACTIONS, PORT, RemoteSettings
 from rearrange.home.settings.setting_fields import Key, Rule, block, defaults_of, keys_of, like, made_of, setting
 from skills import SKILLS, config_class
 from skills import names as skill_names
 from skills import title as skill_title
-from trainer.config import MAX_STEPS, TrainConfig
+from trainer.config import MAX_STEPS, CollectConfig, PolicyConfig, PPOConfig, TrainConfig
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
     from planner.scenarios import ScenarioConfig
-    from rearrange.home.settings.composed_config import Settings
     from rearrange.navigation.settings import NavigationConfig
     from skills.settings import SkillConfig
 
@@ -76,6 +76,36 @@ class Options:
         """The settings of a group that were typed, without the name of the group."""
         keys = (word.split("=")[0] for word in self.words)
         return {key.removeprefix(f"{group}.") for key in keys if key.startswith(f"{group}.")}
+
+
+@dataclass(frozen=True)
+class HomePolicy(PolicyConfig):
+    """Network of a policy in a home: where the engine's defaults were measured there, and differ."""
+
+    hidden_size: int = like(PolicyConfig, "hidden_size", 128)
+    lstm_layers: int = like(PolicyConfig, "lstm_layers", 1)
+    body_size: int = like(PolicyConfig, "body_size", 256)
+    learn_precision: str = like(PolicyConfig, "learn_precision", "auto")
+    log_std_init: float | tuple[float, ...] = like(PolicyConfig, "log_std_init", -0.5)
+
+
+@dataclass(frozen=True)
+class HomePPO(PPOConfig):
+    """PPO in a home: what learns fastest on a small budget of steps and a CPU."""
+
+    epochs: int = like(PPOConfig, "epochs", 3)
+    mini_batches: int = like(PPOConfig, "mini_batches", 4)
+    learning_rate: float = like(PPOConfig, "learning_rate", 7e-4)
+    schedule: str = like(PPOConfig, "schedule", "cosine")
+    reward_scale: float = like(PPOConfig, "reward_scale", 0.1)
+
+
+@dataclass(frozen=True)
+class HomeCollect(CollectConfig):
+    """Collection in homes."""
+
+    num_envs: int = like(CollectConfig, "num_envs", 32)
+    rollout_steps: int = like(CollectConfig, "rollout_steps", 128)
 
 
 @dataclass(frozen=True)
@@ -551,6 +581,31 @@ def _classes(group: str, choice: str) -> tuple[type, ...]:
         return (config_class(choice),)
     of_choices = SETTINGS.get(group, ())
     return (of_choices[choice],) if isinstance(of_choices, Mapping) else of_choices
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A composed and checked configuration, and how it came about."""
+
+    command: str
+    overrides: tuple[str, ...]  # as typed, each `key=value`
+    choices: dict[str, str]  # group -> choice, defaults included
+    config: DictConfig
+    keys: dict[str, Key] = field(repr=False)  # full name -> what it may be and means
+    notes: tuple[str, ...] = ()  # what a person should know about them
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Set settings by their full names."""
+        from omegaconf import OmegaConf
+
+        for name, value in values.items():
+            OmegaConf.update(self.config, name, value)
+
+    def plain(self) -> dict[str, Any]:
+        """The settings as nested dicts and lists."""
+        from omegaconf import OmegaConf
+
+        return OmegaConf.to_container(self.config, resolve=True)
 
 
 def options_of(settings: Settings) -> Any:

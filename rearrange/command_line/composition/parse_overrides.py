@@ -25,10 +25,9 @@ from omegaconf.errors import OmegaConfBaseException
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.command_line.composition import options, other_words
 from rearrange.command_line.composition.command_names import SINGLE
-from rearrange.command_line.composition.options import AGENTS
+from rearrange.command_line.composition.options import AGENTS, Settings
 from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
-from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaults_of, keys_of
 from skills import without_entry
@@ -322,7 +321,9 @@ def _refuse_plus(override: Override) -> None:
 
 def check_choice(group: str, value: Any) -> None:
     """Refuse a choice that a group does not have."""
-    there = options.choices(group)
+    if value in options.ours(group):
+        return
+    there = options.choices(group)  # with those of installed packages
     if value in there or group == "skill" and options.is_own(group, str(value)):
         return
     if group == "skill" and (step := without_entry(str(value))):

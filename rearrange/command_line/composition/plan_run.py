@@ -11,6 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.command_line.composition import options
+from rearrange.command_line.composition.options import Settings
 from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key, leaves
 from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.runs.run_directory import (
@@ -29,7 +30,6 @@ from rearrange.command_line.runs.run_directory import (
 )
 from rearrange.home.errors import UserError
 from rearrange.home.settings import installed_parts
-from rearrange.home.settings.composed_config import Settings
 from trainer.checkpoints import owner
 from trainer.config import OF_THE_WEIGHTS
 

@@ -25,17 +25,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from rearrange.command_line.runs.names import LATEST, folder_name
 from rearrange.home.errors import UserError
 from rearrange.home.files import not_waiting, read_json
-from rearrange.home.settings.composed_config import Settings
 from rearrange.home.settings.yaml_files import plain_yaml
 from trainer.checkpoints import owner
 from trainer.ranks.nodes import CLOCKS_WITHIN_S
+
+if TYPE_CHECKING:
+    from rearrange.command_line.composition.options import Settings
 
 HOW_TO_GO_ON = "Wait for it, stop it, or choose another name=."  # where another process works
 

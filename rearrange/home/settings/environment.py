@@ -170,16 +170,18 @@ def checked_settings(what: str, known: Iterable[str], task: type, given: Mapping
         if name not in known:
             raise UserError(f"{what} has no setting {name!r}{suggestion(name, known)}; settings are "
                             f"{', '.join(known)}.")
-    return {name: _scales(rules, value) if name == "reward_scales" else checked(rules.get(name), name, value)
+    return {name: _scales(what, rules, value) if name == "reward_scales" else checked(rules.get(name), name, value)
             for name, value in given.items()}
 
 
-def _scales(rules: dict[str, Rule], given: Any) -> dict[str, float]:
+def _scales(what: str, rules: dict[str, Rule], given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping):
         raise UserError(f"reward_scales={given!r} is not allowed: it must be a mapping from names of reward terms to "
                         "numbers.")
-    names = {name: f"reward_scales.{name}" for name in given}
-    return {name: checked(rules.get(full), full, given[name]) for name, full in names.items()}
+    terms = {key.removeprefix("reward_scales."): key for key in rules if key.startswith("reward_scales.")}
+    if unknown := next((name for name in given if name not in terms), None):
+        raise UserError(f"{what} has no reward term {unknown!r}; its terms are {', '.join(terms)}.")
+    return {name: checked(rules[terms[name]], terms[name], value) for name, value in given.items()}
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
