@@ -139,12 +139,12 @@ def _policy(group: str, what: str, steps: int | None, options: ReproduceOptions)
 
 def _finished_run(group: str, what: str, typed: tuple[str, ...]) -> Path | None:
     """The newest finished training run under any name, of as many steps and with the same parts of the action."""
-    wanted = front.compose("train", list(typed)).config
+    wanted = options_of(front.compose("train", list(typed)))
     for path in reversed(runs(Path(wanted.output), "train", what)):
         made = saved_config(path)
-        fits = group != "skill" or made.skill.action_parts == wanted.skill.action_parts
+        fits = group != "skill" or made["skill"]["action_parts"] == [*wanted.skill.action_parts]
         whole = read_status(path)["status"] == "finished" and any((path / "checkpoints").glob("*.pt"))
-        if whole and fits and made.steps >= wanted.steps:
+        if whole and fits and made["steps"] >= wanted.steps:
             return path
     return None
 

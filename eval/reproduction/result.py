@@ -85,7 +85,7 @@ def _origin(name: str, policy: Policy) -> str:
         return f"comes with the package: {pretrained.steps(pretrained.card(name)):,} steps"
     run = Path(policy.source)
     status = read_status(run)["status"] if (run / "config.yaml").exists() else "not started"
-    return f"{run}: " + (f"{saved_config(run).steps:,} steps" if status == "finished" else f"training {status}")
+    return f"{run}: " + (f"{saved_config(run)['steps']:,} steps" if status == "finished" else f"training {status}")
 
 
 def _beside(row: Beside) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ def test_its_network_is_that_of_the_other(tmp_path):
     assert "done: 128 steps" in again[0] and "done: 192 steps" in again[1]
     run = tmp_path / "outputs/train/pick/second"
     network = load_checkpoint(run)["policy_config"]
-    assert network["hidden_size"] == saved_config(run).policy.hidden_size == 24
+    assert network["hidden_size"] == saved_config(run)["policy"]["hidden_size"] == 24
     assert not any(network[key] for key in ("normalize_observations", "normalize_returns", "separate_value"))
     done = rearrange(tmp_path, *words[:-2], "name=third", words[-1], "policy.hidden_size=32")
     assert done.returncode == 2 and "is a checkpoint of another network" in done.stderr

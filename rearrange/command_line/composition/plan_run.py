@@ -96,7 +96,7 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
 def _saved_settings(path: Path, command: str) -> Settings:
     """The settings of a run as this version has them: those that it did not know yet have their defaults, those that
     are no longer known are left out."""
-    saved, words, notes = saved_config(path), saved_words(path), []
+    saved, words, notes = OmegaConf.create(saved_config(path)), saved_words(path), []
     if not (any(saved.get(group) for group in ("skill", "nav", "hab")) or command == "bench"):
         raise UserError(damaged(path / "config.yaml", "it names no skill, no navigation task and no scenario"))
     while True:
@@ -123,7 +123,7 @@ def _saved_settings(path: Path, command: str) -> Settings:
 
 def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
     """Key -> (in the run, now) for every setting that differs from that of the run in a directory."""
-    saved = saved_config(path)
+    saved = OmegaConf.create(saved_config(path))
     # of an older version, or of other choices
     if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:
         saved = _saved_settings(path, now.command).config
@@ -153,7 +153,7 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
     if read_status(path)["status"] == "finished" and not changed and has_checkpoints(path):
         raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
     check_writable(path)
-    saved = saved_config(path)
+    saved = OmegaConf.create(saved_config(path))
     for key in _of_the_network(settings):
         if (value := OmegaConf.select(saved, key)) is not None:
             OmegaConf.update(settings.config, key, value)

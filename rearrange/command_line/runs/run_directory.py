@@ -298,9 +298,9 @@ def read_status(path: Path) -> dict[str, Any]:
     return found
 
 
-def saved_config(path: Path) -> DictConfig:
-    """The settings that a run was started with."""
-    return OmegaConf.create(_saved_yaml(path / "config.yaml", dict, "a mapping of settings"))
+def saved_config(path: Path) -> dict[str, Any]:
+    """The settings that a run was started with, as nested dicts and lists."""
+    return _saved_yaml(path / "config.yaml", dict, "a mapping of settings")
 
 
 def saved_words(path: Path) -> list[str]:
