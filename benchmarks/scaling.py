@@ -26,7 +26,7 @@ from benchmarks.step_trace import cut, read_traces
 from benchmarks.synthetic_env import PRESETS, StepCost
 from eval.intervals import bootstrap
 from rearrange.home.errors import UserError
-from trainer.sizes import memory_bytes
+from trainer.machine import memory_bytes
 
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run

@@ -43,7 +43,7 @@ def check(settings: dict[str, Any]) -> None:
     """Refuse a device that is not there, and more steps than fit into memory."""
     from eval.engine_settings import check_device
     from trainer.config import CollectConfig, TrainConfig
-    from trainer.sizes import check_memory
+    from trainer.machine import check_memory
 
     network = preset("policy", settings["policy"]).values["policy"]
     config = TrainConfig(device=settings["device"], policy=_policy_config(network),

@@ -254,9 +254,9 @@ def _check_network(engine, env, make_policy, checkpoint: Path | None, to_continu
     from eval.trained_policy import of_what, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint, seen
     from trainer.checkpoints.transfer import take_over
+    from trainer.machine import check_memory
     from trainer.networks import make, refuse_another
     from trainer.policy import Policy
-    from trainer.sizes import check_memory
     from trainer.spaces import action_numbers
 
     actions = action_numbers(env.action_space)

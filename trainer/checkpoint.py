@@ -15,8 +15,7 @@ import torch
 from gymnasium import spaces
 
 from trainer.checkpoints.checkpoint_check import OF_TRAINING, Wrong, check, policy_config
-from trainer.checkpoints.checksum import check_unchanged, seal
-from trainer.checkpoints.files import open_regular
+from trainer.checkpoints.files import check_unchanged, open_regular, seal
 from trainer.config import PolicyConfig, PPOConfig
 from trainer.errors import CheckpointError
 from trainer.nets.images import image_layout

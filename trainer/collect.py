@@ -8,7 +8,7 @@ experience straight into the rollout, and stop when the rollout is full:
     nover    whoever is ready                    T steps of each environment    environments that have given T steps
     ddppo    all N                               T steps of each environment    all, at every step, for the slowest
     hts      as nover, while the learner learns from the rollout before (trainer/experience.py)
-    appo     as ver, while the learner learns; the newest weights act, from their first batch on (trainer/weights.py)
+    appo     as ver, while the learner learns; the newest weights act, from their first batch on (trainer/acting.py)
 
 VER: variable experience rollout (VER paper 2.1, 2.2); NoVER: its ablation (5.1); DD-PPO: Wijmans et al. 2020; APPO:
 Petrenko et al. 2020.
@@ -27,23 +27,24 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from trainer.acting import RecordedActs, Weights
 from trainer.errors import Cancelled, WorkerError
-from trainer.nets.graphs import RecordedActs
 from trainer.networks import PolicyNetwork, check_acts
 from trainer.policy import ACTION_MASK, Act
 from trainer.ranks.preemption import POLL_EVERY_S, Preemption
-from trainer.ranks.report import RankReport
 from trainer.rollout import NO_ROW, Rollout
-from trainer.weights import Weights
 from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
 from trainer.workers.fixed_order import FixedOrder
+
+if TYPE_CHECKING:
+    from trainer.learner import RankReport
 
 
 @dataclass

@@ -19,15 +19,17 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from trainer.collect import Collector, CollectStats
 from trainer.policy import Policy
-from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
+
+if TYPE_CHECKING:
+    from trainer.learner import RankReport
 
 
 class Experience(ABC):

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.logs.printable import first_line
-from trainer.nets.moments import LIMIT
+from trainer.nets.heads import LIMIT
 from trainer.spaces import whole
 
 __all__ = ["FORMATS", "METADATA", "export"]

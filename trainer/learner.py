@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from trainer import checkpoint, ppo
 from trainer.checkpoints.compatibility import other_unit
-from trainer.checkpoints.to_plain import plain, plain_rng, rng_from_plain
+from trainer.checkpoints.files import plain, plain_rng, rng_from_plain
 from trainer.checkpoints.transfer import take_over
 from trainer.cloning import update as cloning
 from trainer.collect import CollectStats
@@ -23,9 +23,23 @@ from trainer.networks import MakePolicy, check_finite, make, refuse_another
 from trainer.policy import EXPERT_ACTION, Policy, observation_shapes
 from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
-from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
 from trainer.spaces import space_from_plain, units
+
+
+@dataclass
+class RankReport:
+    """What a rank tells the others after every update."""
+
+    collected: CollectStats  # without its rows, which mean nothing elsewhere
+    batch_steps: int  # steps that were learned from, those of an earlier rollout included
+    learn_s: float
+    stop: str | None  # why this rank asks the run to stop: a signal's name, or a callback's reason
+    save: bool  # this rank finds that a checkpoint is due
+
+    @staticmethod
+    def of(collected: CollectStats, learn_s: float, stop: str | None, save: bool) -> RankReport:
+        return RankReport(replace(collected, rows=np.empty(0, np.int64)), len(collected.rows), learn_s, stop, save)
 
 
 class Learner:

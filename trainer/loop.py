@@ -8,7 +8,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,31 +18,26 @@ import torch
 
 from trainer import callbacks as moments
 from trainer import checkpoint
-from trainer.callbacks import Callbacks
+from trainer.callbacks import Callbacks, TrainingLog
 from trainer.checkpoints import owner
-from trainer.checkpoints.best import Evaluations
-from trainer.checkpoints.saving import Saver
-from trainer.checkpoints.to_plain import plain
+from trainer.checkpoints.files import plain
+from trainer.checkpoints.saving import Evaluations, Saver
 from trainer.cloning.demonstrations import Demonstrated, Demonstrations
 from trainer.collect import Collector
 from trainer.config import TrainConfig
 from trainer.evaluation import Evaluator
 from trainer.experience import Alternating, Asynchronous, Experience, Overlapping
-from trainer.faults.endings import orderly_end
-from trainer.faults.stopping import Stop, stop_on_signal
-from trainer.learner import Learner
+from trainer.faults.stopping import Stop, orderly_end, stop_on_signal
+from trainer.learner import Learner, RankReport
 from trainer.logs.logger import MetricsLogger
 from trainer.logs.run_files import recording
-from trainer.logs.training_log import TrainingLog
+from trainer.machine import LearnThreads, check_memory
 from trainer.networks import MakePolicy
 from trainer.policy import Policy, observation_shapes
-from trainer.ranks import nodes
+from trainer.ranks.launch import compare_nodes
 from trainer.ranks.ranks import Ranks, join
-from trainer.ranks.report import RankReport
 from trainer.rollout import Rollout
-from trainer.sizes import check_memory
 from trainer.spaces import action_numbers, badly_explored, stored_as
-from trainer.threads import LearnThreads
 from trainer.workers.batched import BatchedEnvironments
 from trainer.workers.environments import Environments
 from trainer.workers.fixed_order import fixed_order
@@ -232,7 +227,7 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
                 _log.warning("%s.", problem)
         if evaluator:
             evaluator.check(learner.policy, stop)
-        with checkpoint.using(resume_from or asked.start_from or ""):
+        with checkpoint.using(resume_from or asked.start_from or "") if content or start else nullcontext():
             if content:
                 learner.restore(content)
             elif start:
@@ -255,7 +250,7 @@ def prepare(asked: Asked, ranks: Ranks) -> Iterator[Run]:
                                   if config.collect.overlap else Alternating(collector, rollout))
         stack.callback(experience.close)
         run_dir = ranks.from_first(run_dir)
-        nodes.compare(ranks, run_dir)
+        compare_nodes(ranks, run_dir)
         callbacks = asked.callbacks
         if first and run_dir is not None and not any(isinstance(callback, MetricsLogger) for callback in callbacks):
             callbacks = [*stack.enter_context(recording(run_dir, config, done, shown=asked.progress)), *callbacks]

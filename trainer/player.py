@@ -11,10 +11,10 @@ import torch
 
 from trainer.checkpoint import CheckpointError, load_checkpoint, load_policy
 from trainer.checkpoints.compatibility import misfit
+from trainer.machine import one_thread
 from trainer.networks import MakePolicy
 from trainer.policy import Policy, observation_shapes
 from trainer.spaces import action_numbers, as_action, choices, flat_space, flattener, units
-from trainer.threads import one_thread
 
 __all__ = ["Player"]
 

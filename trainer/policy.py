@@ -20,11 +20,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from trainer.config import PolicyConfig
-from trainer.nets import distributions
-from trainer.nets.encoders import ENCODERS, orthogonal
+from trainer.nets import heads
+from trainer.nets.encoders import ENCODERS
+from trainer.nets.heads import ReturnScale, RunningMoments, Sum, alone, learning_in, orthogonal
 from trainer.nets.images import image_layout
-from trainer.nets.moments import ReturnScale, RunningMoments, Sum, alone
-from trainer.nets.precision import learning_in
 from trainer.sequences import Sequences
 from trainer.spaces import action_numbers, choices, units
 
@@ -148,12 +147,12 @@ class Policy(nn.Module):
         if self.choices:
             parts = params.split(self.choices, -1)
             if deterministic or noise is not None:
-                drawn = parts if deterministic else (params + distributions.gumbel(noise)).split(self.choices, -1)
+                drawn = parts if deterministic else (params + heads.gumbel(noise)).split(self.choices, -1)
                 action = torch.cat([part.argmax(-1, keepdim=True) for part in drawn], -1)
             else:
                 action = torch.cat(
                     [torch.multinomial(torch.softmax(part, -1), 1, generator=generator) for part in parts], -1)
-            log_prob = distributions.categorical_log_prob(action, parts)
+            log_prob = heads.categorical_log_prob(action, parts)
         else:
             if deterministic:
                 action = params
@@ -161,7 +160,7 @@ class Policy(nn.Module):
                 if noise is None:
                     noise = torch.randn(params.shape, generator=generator, device=params.device, dtype=params.dtype)
                 action = params + log_std.exp() * noise
-            log_prob = distributions.gaussian_log_prob(action, params, log_std)
+            log_prob = heads.gaussian_log_prob(action, params, log_std)
         return Act(action, log_prob, value, state)
 
     def _refuse_no_option(self, mask: Tensor) -> None:
@@ -188,11 +187,11 @@ class Policy(nn.Module):
         value = self._value(inputs, features, y, obs)
         if self.choices:
             parts = params.split(self.choices, -1)
-            log_prob = distributions.categorical_log_prob(action, parts)
-            entropy = distributions.categorical_entropy(parts)
+            log_prob = heads.categorical_log_prob(action, parts)
+            entropy = heads.categorical_entropy(parts)
         else:
-            log_prob = distributions.gaussian_log_prob(action, params, log_std)
-            entropy = distributions.gaussian_entropy(log_std).expand(len(value))
+            log_prob = heads.gaussian_log_prob(action, params, log_std)
+            entropy = heads.gaussian_entropy(log_std).expand(len(value))
         return log_prob, entropy, value, params
 
     forward = evaluate  # what DistributedDataParallel calls
@@ -234,7 +233,7 @@ class Policy(nn.Module):
         if self.choices:
             return out.masked_fill(obs[ACTION_MASK] < 0.5, FORBIDDEN) if self.masked else out, None
         mean = torch.tanh(out) if self.config.tanh_mean else out
-        return mean, distributions.bounded(self.log_std, self.config.log_std_min, self.config.log_std_max)
+        return mean, heads.bounded(self.log_std, self.config.log_std_min, self.config.log_std_max)
 
     def _value(self, inputs: Tensor, features: Tensor, y: Tensor | None, obs: dict[str, Tensor]) -> Tensor:
         """(B,); NaN where what only the critic sees is not there, as when a trained policy is played."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trainer.config import PPOConfig
 from trainer.errors import NonFiniteLoss
-from trainer.nets import distributions
+from trainer.nets import heads
 from trainer.policy import EXPERT_ACTION, Policy
 from trainer.ranks.launch import RankInfo
 from trainer.ranks.ranks import Ranks
@@ -60,7 +60,7 @@ def imitation_loss(policy: Policy, mean: Tensor, advice: Tensor) -> Tensor:
     """
     action, weight = advice[:, :-1], advice[:, -1]
     if policy.choices:
-        error = -distributions.categorical_log_prob(action.long(), mean.split(policy.choices, -1))
+        error = -heads.categorical_log_prob(action.long(), mean.split(policy.choices, -1))
     else:
         executed = mean + (policy.action_features(mean) - mean).detach()
         error = (executed - action).square().sum(-1)

@@ -30,8 +30,8 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import WHERE
 from trainer.cloning.demonstrations import Demonstration
 from trainer.logs.printable import first_line, printable
+from trainer.machine import memory_bytes
 from trainer.policy import EXPERT_ACTION
-from trainer.sizes import memory_bytes
 
 REWARD, SUCCESS = "next.reward", "next.success"
 # Settings that may differ: what is seen is compared as columns.

@@ -323,7 +323,7 @@ def test_an_answer_that_nobody_can_read_is_no_answer(front_door, monkeypatch, li
 
 def test_warnings_of_the_parts_are_in_the_log(front_door, work):
     work.behave = lambda config, run: logging.getLogger(
-        "trainer.logs.training_log").warning("checkpoint not written") or {}
+        "trainer.callbacks").warning("checkpoint not written") or {}
     assert front_door("train skill=pick name=a")[0] == 0
     assert "warning: checkpoint not written" in Path("outputs/train/pick/a/log.txt").read_text()
 

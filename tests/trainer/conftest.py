@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tests.trainer
-from trainer.nets import precision
+from trainer.nets import heads
 
 # workers need not import the test that made an environment, and torch with it
 cloudpickle.register_pickle_by_value(tests.trainer)
@@ -14,5 +14,5 @@ cloudpickle.register_pickle_by_value(tests.trainer)
 
 @pytest.fixture(autouse=True)
 def float32(monkeypatch):
-    monkeypatch.setattr(precision, "processor_has_bfloat16", lambda: False)
+    monkeypatch.setattr(heads, "processor_has_bfloat16", lambda: False)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)

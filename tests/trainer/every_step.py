@@ -20,12 +20,12 @@ import numpy as np
 import torch
 
 from trainer import PolicyConfig, PPOConfig, TrainConfig, ppo, train
+from trainer.acting import Weights
 from trainer.collect import Collector
 from trainer.config import CollectConfig
 from trainer.learner import Learner
 from trainer.rollout import NO_ROW
 from trainer.sequences import Sequences
-from trainer.weights import Weights
 
 Key = tuple[int, int, int]  # identity, episode, step
 POLICY = PolicyConfig(encoder=None, lstm_layers=1, hidden_size=8, body_size=16, learn_precision="float32")

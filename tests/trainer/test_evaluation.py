@@ -17,7 +17,7 @@ from gymnasium.vector import SyncVectorEnv
 from tests.trainer.toys import BLIND, Pointer, small
 from trainer import Player, load_checkpoint, train
 from trainer.checkpoint import best, list_checkpoints, newest, write
-from trainer.checkpoints.best import Evaluations
+from trainer.checkpoints.saving import Evaluations
 from trainer.errors import WorkerError
 from trainer.evaluation import measure
 from trainer.film import MOST_FRAMES, Film

@@ -6,9 +6,9 @@ import torch
 from gymnasium import spaces
 
 from trainer import PolicyConfig, TrainConfig, train
+from trainer.acting import SIZES, RecordedActs
 from trainer.checkpoint import load_checkpoint, load_policy
 from trainer.config import CollectConfig
-from trainer.nets.graphs import SIZES, RecordedActs
 from trainer.policy import ACTION_MASK, Policy
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")

@@ -15,7 +15,7 @@ from trainer import CollectConfig, Player, PolicyConfig, PPOConfig, TrainConfig,
 from trainer.checkpoint import load_checkpoint, load_policy
 from trainer.config import BEFORE_0_2
 from trainer.learner import Learner
-from trainer.nets.moments import LIMIT, ReturnScale, RunningMoments
+from trainer.nets.heads import LIMIT, ReturnScale, RunningMoments
 from trainer.policy import Policy
 
 CPU = torch.device("cpu")

@@ -15,10 +15,10 @@ from tests.trainer.faults.test_divergence import Treacherous
 from tests.trainer.toy_networks import Bent, Straight
 from tests.trainer.toys import Pointer, small
 from trainer import Player, Policy, PolicyConfig, PPOConfig, TrainConfig, load_checkpoint, load_policy, train
+from trainer.acting import RecordedActs
 from trainer.errors import CheckpointError, NonFinite
 from trainer.faults.nan_dump import reproduce
 from trainer.nets.encoders import LightEncoder
-from trainer.nets.graphs import RecordedActs
 
 
 def config(steps: int, **settings):

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from trainer.config import BEFORE_0_2, PolicyConfig
-from trainer.nets.distributions import bounded
 from trainer.nets.encoders import ENCODERS
+from trainer.nets.heads import bounded
 from trainer.nets.images import image_layout
 from trainer.policy import Policy
 from trainer.sequences import Sequences

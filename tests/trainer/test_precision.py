@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from trainer.config import PolicyConfig
-from trainer.nets import precision
+from trainer.nets import heads
 from trainer.policy import Policy
 from trainer.sequences import Sequences
 
@@ -44,22 +44,22 @@ def test_the_ratio_stays_far_inside_the_clip_and_the_gradient_points_the_same_wa
 
 @pytest.mark.parametrize("has", (False, True))
 def test_auto_is_what_the_processor_computes_in_and_touches_no_acting(has, monkeypatch):
-    monkeypatch.setattr(precision, "processor_has_bfloat16", lambda: has)
+    monkeypatch.setattr(heads, "processor_has_bfloat16", lambda: has)
     auto, _, policy = learned_from(PolicyConfig(**NETWORKS["blind"], learn_precision="auto"))
     assert (auto.abs().max() > 1e-4) == has
-    with precision.learning_in("auto", torch.device("cpu")):
+    with heads.learning_in("auto", torch.device("cpu")):
         assert torch.is_autocast_enabled("cpu") == has
-    with precision.learning_in("float32", torch.device("cpu")):
+    with heads.learning_in("float32", torch.device("cpu")):
         assert not torch.is_autocast_enabled("cpu")
     assert policy.act({"joint": torch.zeros(1, 5)}, torch.zeros(1, 0), torch.zeros(1, 3)).value.dtype == torch.float32
 
 
 def test_a_processor_that_tells_nothing_learns_in_float32(monkeypatch):
     monkeypatch.undo()  # the real question
-    precision.processor_has_bfloat16.cache_clear()
+    heads.processor_has_bfloat16.cache_clear()
     for told, has in (({}, False), ({"avx512_bf16": True}, True), ({"amx_bf16": True}, True),
                       ({"avx512_f": True}, False)):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda told=told: told)
-        precision.processor_has_bfloat16.cache_clear()
-        assert precision.processor_has_bfloat16() == has
-    precision.processor_has_bfloat16.cache_clear()
+        heads.processor_has_bfloat16.cache_clear()
+        assert heads.processor_has_bfloat16() == has
+    heads.processor_has_bfloat16.cache_clear()

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from trainer.weights import Weights
+from trainer.acting import Weights
 
 WORKERS, UPDATES = 3, 200
 

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainer.checkpoints.to_plain import rng_from_plain
+from trainer.checkpoints.files import rng_from_plain
 from trainer.config import BEFORE_0_2, PolicyConfig, TrainConfig
+from trainer.machine import SIZED_ENCODERS, least_weights
 from trainer.nets.images import image_layout
-from trainer.sizes import SIZED_ENCODERS, least_weights
 from trainer.spaces import space_from_plain
 
 MOST_STEPS = 10**15

@@ -17,7 +17,7 @@ import torch
 
 from trainer import ppo
 from trainer.checkpoint import load_policy, ppo_config, read_torch_file, write_torch_file
-from trainer.checkpoints.to_plain import rng_from_plain
+from trainer.checkpoints.files import rng_from_plain
 from trainer.errors import CheckpointError, NonFinite
 from trainer.networks import MakePolicy, check_acts, check_finite
 from trainer.policy import Policy

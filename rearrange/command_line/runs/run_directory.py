@@ -34,7 +34,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.files import not_waiting, read_json
 from rearrange.home.settings.yaml_files import plain_yaml
 from trainer.checkpoints import owner
-from trainer.ranks.nodes import CLOCKS_WITHIN_S
+from trainer.ranks.launch import CLOCKS_WITHIN_S
 
 if TYPE_CHECKING:
     from rearrange.command_line.composition.options import Settings

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainer.ranks.nodes import Node, differences
+from trainer.ranks.launch import Node, differences
 
 RUN = Path("outputs/train/pick/a")
 

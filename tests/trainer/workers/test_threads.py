@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from trainer.threads import PROBE_EVERY, LearnThreads
+from trainer.machine import PROBE_EVERY, LearnThreads
 
 
 @pytest.mark.parametrize("fastest", [1, 2])
@@ -46,6 +46,6 @@ def test_omp_num_threads_is_a_limit(monkeypatch):
 def test_threads_that_wait_sleep_unless_the_user_says_otherwise(users, used):
     """OpenMP tells what it has read when it is loaded."""
     others = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | {"OMP_DISPLAY_ENV": "TRUE"}
-    child = subprocess.run([sys.executable, "-c", "import trainer.threads"], capture_output=True, text=True, check=True,
+    child = subprocess.run([sys.executable, "-c", "import trainer.machine"], capture_output=True, text=True, check=True,
                            env=others | ({"OMP_WAIT_POLICY": users} if users else {}))
     assert f"OMP_WAIT_POLICY = '{used}'" in child.stderr
