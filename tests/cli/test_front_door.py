@@ -243,7 +243,8 @@ def test_work_gets_the_checked_settings(front_door, work):
 
 def test_bench_takes_its_measurement_as_a_word(front_door, work):
     assert front_door("bench sim seconds=1")[0] == 0
-    assert work.calls[0][1].what == "sim" and work.calls[0][1].seconds == 1.0
+    settings = work.calls[0][1].written
+    assert settings["what"] == "sim" and settings["seconds"] == 1.0
 
 
 def test_report_takes_directories_as_words(front_door, work):

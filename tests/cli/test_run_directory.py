@@ -293,13 +293,13 @@ def test_a_run_of_an_older_version_goes_on_with_the_defaults_of_what_it_lacks(fr
     status, out, _ = front_door("train name=a resume=true")
     config = work.calls[-1][1]
     assert status == 130 and config.seed == 5 and config.ppo.learning_rate == 0.00025
-    assert config.deterministic is False and config.whole_task.max_steps == 1000 and "momentum" not in config.ppo
+    assert config.deterministic is False and config.whole_task.max_steps == 1000 and not hasattr(config.ppo, "momentum")
     assert "ppo.momentum, skill.colour: no longer a setting" in out
     saved = OmegaConf.load(PICK / "a" / "config.yaml")
-    assert saved.trainer.overlap == config.trainer.overlap and "momentum" not in saved.ppo
+    assert saved.trainer.overlap == config.collect.overlap and "momentum" not in saved.ppo
     older(PICK / "a", lacks)
     assert "trainer.overlap: False -> True" in front_door("train name=a resume=true trainer.overlap=true")[2]
-    assert front_door("train name=a resume=force trainer.overlap=true")[0] == 130 and work.calls[-1][1].trainer.overlap
+    assert front_door("train name=a resume=force trainer.overlap=true")[0] == 130 and work.calls[-1][1].collect.overlap
 
 
 @pytest.mark.parametrize("text, said", [("steps: banana", "steps=banana is not allowed"),
