@@ -6,6 +6,7 @@ packages are missing, broken, or end their process. Exit status 0 when the defau
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -45,6 +46,11 @@ _PROBES = {
     "habitat": "import habitat; import habitat.tasks.rearrange; print(habitat.__version__)",
     "ffmpeg": "import imageio_ffmpeg as f; print(f.get_ffmpeg_version())",
     "cuda": "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else torch.version.cuda)",
+    "entry points": """
+import json
+from rearrange.home.settings.installed_parts import NETWORKS, SCENARIOS, SKILLS
+print(json.dumps([line for offered in (NETWORKS, SKILLS, SCENARIOS) for line in offered.broken()]))
+""",
     "compiled": "from rearrange.home.numba_cache import kept_in; print(kept_in() or '')",
     "egl": """
 import ctypes
@@ -119,9 +125,9 @@ def examine(data: Path) -> list[Finding]:
         name: _PROBES[name] for name, module in
         (("habitat_sim", "habitat_sim"), ("habitat", "habitat"), ("ffmpeg", "imageio_ffmpeg"), ("cuda", "torch"))
         if _is_there(module)}
-    answers = probe(code | {name: _PROBES[name] for name in ("egl", "compiled")})
+    answers = probe(code | {name: _PROBES[name] for name in ("egl", "compiled", "entry points")})
     found = [python, *(_package(need, answers.get(module)) for need, module in zip(needs, modules)), _antlr()]
-    found += [*_own_packages(), _compiled(answers["compiled"])]
+    found += [*_own_packages(), _compiled(answers["compiled"]), *_entry_points(answers["entry points"])]
     found += [_cuda(answers.get("cuda")), _ffmpeg(answers.get("ffmpeg")), _trimesh(), _egl(answers["egl"]),
               _habitat_sim(answers.get("habitat_sim")), _habitat_lab(answers.get("habitat"))]
     return [*found, *_clashes(), *_data(data)]
@@ -155,7 +161,7 @@ def _answer(process: subprocess.Popen) -> Answer:
     if process.returncode:
         return Answer(False, _reason(err)[:300] or f"it ended Python with status {process.returncode} and said nothing")
     lines = [line.strip() for line in out.splitlines() if line.strip()]
-    return Answer(True, lines[-1][:160] if lines else "")
+    return Answer(True, lines[-1] if lines else "")
 
 
 def _reason(err: str) -> str:
@@ -230,6 +236,14 @@ def _compiled(answer: Answer) -> Finding:
     said = f"kept in {answer.text}" if answer.text else "no folder can be written in which it could be kept"
     return Finding(bool(answer.text), "compiled code", said, "export NUMBA_CACHE_DIR=<a folder that can be "
                                                              "written>", True)
+
+
+def _entry_points(answer: Answer) -> list[Finding]:
+    """Networks, skills and scenarios of other packages, each of which was imported; a line for each that does not load.
+    """
+    broken = json.loads(answer.text or "[]") if answer.good else [answer.text]
+    return [Finding(False, "entry point", said, "upgrade or uninstall that package") for said in broken] or [
+        Finding(True, "entry points", "networks, skills and scenarios of other packages load")]
 
 
 def _cuda(answer: Answer | None) -> Finding:

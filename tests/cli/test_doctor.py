@@ -113,6 +113,31 @@ def test_data_are_looked_for_where_it_is_told(monkeypatch, capsys, tmp_path):
     assert found["ReplicaCAD"].split()[0] == "ok" and found["YCB"].split()[0] == "-"
 
 
+def test_an_entry_point_that_does_not_load_is_one_sentence(tmp_path):
+    """Of packages that are really installed, as the probe finds them in a process of its own."""
+    place = tmp_path / "shed-1.0.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: shed\nVersion: 1.0\n")
+    (tmp_path / "shed.py").write_text("class Net: pass\nclass Push: pass\n")
+    (tmp_path / "rotten.py").write_text("raise ImportError('no libGL\\nat all')\n")
+    (tmp_path / "task.yaml").write_text("name: task\n")
+    (place / "entry_points.txt").write_text(
+        "[rearrange.policies]\nnet = shed:Net\nold = shed:Gone\n[rearrange.skills]\npush = shed:Push\nbad = rotten:X\n"
+        "[rearrange.scenarios]\ntask = shed:task.yaml\nlost = shed:lost.yaml\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); " + doctor._PROBES["entry points"].lstrip()
+    found = doctor._entry_points(doctor.probe({"entry points": code})["entry points"])
+    said = [finding.text for finding in found]
+    assert [words.split(":")[0] for words in said] == ["network of the package shed", "skill of the package shed",
+                                                       "scenario of the package shed"]
+    assert "old cannot be loaded: AttributeError" in said[0]
+    assert "bad cannot be loaded: ImportError: no libGL" in said[1]
+    assert "lost cannot be read: there is no file lost.yaml" in said[2]
+    assert not any("\n" in words or words.endswith(".") for words in said) and not any(each.needed for each in found)
+    (place / "entry_points.txt").write_text("[rearrange.policies]\nnet = shed:Net\n")
+    (fine,) = doctor._entry_points(doctor.probe({"entry points": code})["entry points"])
+    assert fine.good
+
+
 def test_probes_survive_what_they_import():
     answers = doctor.probe({
         "good": "print('noise'); print('1.2')", "raises": "raise ImportError('no libGL')",

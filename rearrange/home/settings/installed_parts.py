@@ -62,6 +62,16 @@ class Offered:
         self.refuse_two(word, key)
         return imported(word, key, self.installed().get(word, word))
 
+    def broken(self) -> list[str]:
+        """A sentence for every entry point that cannot be loaded; all of them are imported."""
+        said = []
+        for entry in _entries(self.group):
+            try:
+                (file_of if entry.value.endswith((".yaml", ".yml")) else imported)(entry.name, self.group, entry.value)
+            except UserError as error:
+                said.append(f"{self.kind} of the package {_package(entry)}: {str(error).rstrip('.')}")
+        return said
+
     def left_out(self, ours: Any) -> list[str]:
         """A sentence for every entry point that its name keeps from being used. ours: names that are taken."""
         said = []
