@@ -92,7 +92,8 @@ def policy_section(card: dict[str, Any]) -> list[str]:
     if missing := [key for key in ("plans", "limits") if not card.get(key)]:
         raise SystemExit(f"the card of {card['skill']} has no {missing[0]}: see benchmarks/publish_policy.py.")
     measured = {(row["scenario"], row["split"], row["protocol"]): _share(row, "success_015") for row in card["plans"]}
-    protocols = [name for name in ("honest", "oracle", "paper") if name in {row["protocol"] for row in card["plans"]}]
+    there = {row["protocol"] for row in card["plans"]}
+    protocols = [name for name in ("honest", "noisy", "oracle", "paper") if name in there]
     plans = [(scenario.replace("_", " ").capitalize(), SPLITS[split],
               *(measured.get((scenario, split, protocol), "") for protocol in protocols))
              for scenario, split in dict.fromkeys((row["scenario"], row["split"]) for row in card["plans"])]

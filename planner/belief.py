@@ -3,9 +3,9 @@ its own body, and what its head camera has seen since.
 
 A `Belief` answers what the planner asks of a simulator (`planner.predicates`), so that plans, effects and the
 coordinates for skills come from it. It reaches the world through `Eyes` alone: joint angles, odometry, whether the
-suction holds something, and a perfect detector, which says to which thing each pixel of the depth image belongs. Poses
-of objects and openings of drawers and doors follow from those pixels (`planner.detector`) and from the hand that holds
-a thing, and from nothing else.
+suction holds something, and a detector, which says to which thing each pixel of the depth image belongs. It is perfect
+unless the rules say how often it errs. Poses of objects and openings of drawers and doors follow from those pixels
+(`planner.detector`) and from the hand that holds a thing, and from nothing else.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class Belief:
     """What is known in one episode.
 
     least_pixels: of a thing that the detector recognises. noise_m: standard deviation of the error of each coordinate.
+    misses, confusions: shares of looks in which it does not recognise a thing in view, or takes an object for another.
     """
 
     eyes: Eyes
@@ -82,6 +83,8 @@ class Belief:
     least_pixels: int
     noise_m: float
     rng: np.random.Generator
+    misses: float = 0.0
+    confusions: float = 0.0
     held: int | None = None
     held_handle: str | None = None
     steps: int = 0
@@ -92,12 +95,20 @@ class Belief:
     _doubts: dict[int | None, int] = field(default_factory=dict)  # looks in which the hand held this instead
 
     @classmethod
-    def begin(cls, sim: Simulator, least_pixels: int, noise_m: float, rng: np.random.Generator) -> Belief:
-        """At the beginning of an episode: objects, drawers and doors are as every agent is told."""
+    def begin(cls, sim: Simulator, least_pixels: int, noise_m: float, rng: np.random.Generator, misses: float = 0.0,
+              confusions: float = 0.0) -> Belief:
+        """At the beginning of an episode: objects, drawers and doors are as every agent is told.
+
+        Args:
+            sim: in which the robot is.
+            least_pixels, noise_m, misses, confusions: of the detector, see `Belief`.
+            rng: what it draws its errors from.
+        """
         told = [_Thing(tuple(position)) for position in sim.start_positions]
         handles = tuple(sim.home.handles)
         openings = {name: sim.episode.articulated.get(name, 0.0) for name in handles}
-        return cls(Eyes(sim), sim.episode, Home(sim.home.layout), handles, told, openings, least_pixels, noise_m, rng)
+        return cls(Eyes(sim), sim.episode, Home(sim.home.layout), handles, told, openings, least_pixels, noise_m, rng,
+                   misses, confusions)
 
     # ------------------------------------------------------------------ what a plan asks
 
@@ -168,8 +179,12 @@ class Belief:
         lowest = FIRST_JOINT - len(self.handles)
         enough = np.bincount(owners - lowest) >= self.least_pixels  # by owner, the least first
         recognised = [owner + lowest for owner in np.flatnonzero(enough).tolist()]
+        if self.misses:
+            recognised = [owner for owner in recognised if self.rng.random() >= self.misses]
         seen = {index: sight(depth, owners, index, self.episode.objects[index], pose)
                 for index in recognised if index >= 0}
+        if self.confusions:
+            seen = self._confused(seen)
         if self.is_holding and self.held_handle is None:
             self._check_hand(seen, hand)
         shown = [name for k, name in enumerate(self.handles) if FIRST_JOINT - k in recognised]
@@ -193,6 +208,16 @@ class Belief:
                 if thing.missed == _SURE and self._in_the_open(thing):
                     thing.position = (*thing.position[:2], _FLOOR_M)  # it fell
         return list(seen), shown
+
+    def _confused(self, seen: dict[int, Sighting]) -> dict[int, Sighting]:
+        """Sightings under the names that the detector gives; of two of one name the larger counts."""
+        named: dict[int, Sighting] = {}
+        for index, sighting in seen.items():
+            if len(self.things) > 1 and self.rng.random() < self.confusions:
+                index = (index + int(self.rng.integers(1, len(self.things)))) % len(self.things)
+            if index not in named or sighting.area_m2 > named[index].area_m2:
+                named[index] = sighting
+        return named
 
     def _see(self, thing: _Thing, sighting: Sighting) -> None:
         """An object was seen; a glimpse does not replace a better view of the same place."""

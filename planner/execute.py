@@ -125,7 +125,8 @@ class Executor:
         self.belief = None
         if rules.knowledge == "seen":
             rng = np.random.default_rng([seed, 2])
-            self.belief = Belief.begin(self.sim, rules.detector_pixels, rules.detector_noise_m, rng)
+            self.belief = Belief.begin(self.sim, rules.detector_pixels, rules.detector_noise_m, rng,
+                                       rules.detector_misses, rules.detector_confusions)
         # Source of all decisions, and of the door and drawer readings of policies: belief or simulator.
         self.world = self.env.scene.known = self.belief or self.sim
         found = plan(self.world, self.env.config.problem, rules.at_m)

@@ -78,6 +78,11 @@ class Rules:
         12, "of knowledge=seen: pixels of an object that have to be seen, of 128 x 128", above=0, at_most=16384)
     detector_noise_m: float = setting(
         0.0, "of knowledge=seen: standard deviation of the error of each coordinate", at_least=0, at_most=1)
+    detector_misses: float = setting(
+        0.0, "of knowledge=seen: share of looks in which a thing in view is not recognised", at_least=0, at_most=1)
+    detector_confusions: float = setting(
+        0.0, "of knowledge=seen: share of looks in which an object in view is taken for another one of the episode",
+        at_least=0, at_most=1)
     max_steps: Mapping[str, int] = block(**_STEPS)
 
     def __post_init__(self) -> None:

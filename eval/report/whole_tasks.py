@@ -18,7 +18,8 @@ HEAD = ("scenario", "protocol", "homes", "n", "within 0.15 m", "within 0.30 m", 
 NOTES = (
     "Protocols: paper has no recovery, and the coordinates of the beginning of the episode; honest plans again, with "
     "what the robot's "
-    "body and head camera tell it; oracle plans again on the simulator's state.",
+    "body and head camera tell it; noisy is honest with a detector that errs, misses and confuses; oracle plans again "
+    "on the simulator's state.",
     "Success of the whole task, with objects within 0.15 m and within 0.30 m of their goals, and Wilson's 95 % "
     "intervals. Steps and other "
     "objects that were moved by more than 5 cm: means of an episode.",

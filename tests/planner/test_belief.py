@@ -209,6 +209,22 @@ def before_the_fridge(sim, opening):
     sim.place_robot(*ahead, body.yaw_rad + math.pi)
 
 
+def test_a_detector_that_errs_misses_and_confuses_as_often_as_it_is_told(envs):
+    sim, _ = begin(envs["tidy_house"])
+    put(sim, list(sim.episode.targets)[0], *sim.from_base((1.2, 0.0, 1.0)))
+    looks, named = 400, {}
+    for misses, confusions in ((0.0, 0.0), (0.3, 0.0), (0.0, 0.2)):
+        belief = Belief.begin(sim, 12, 0.0, np.random.default_rng(1), misses, confusions)
+        named[misses, confusions] = [belief.look()[0] for _ in range(looks)]
+    shown = named[0.0, 0.0][0]
+    assert shown and all(seen == shown for seen in named[0.0, 0.0]), "a perfect one sees the same each time"
+    of_one = shown[0]
+    seldom = np.mean([of_one in seen for seen in named[0.3, 0.0]])
+    assert seldom == pytest.approx(0.7, abs=0.08) and all(set(seen) <= set(shown) for seen in named[0.3, 0.0])
+    wrong = np.mean([set(seen) != set(shown) for seen in named[0.0, 0.2]])
+    assert 0.1 < wrong < 1 - 0.8 ** (len(shown) + 1), "under the name of another object of the episode"
+
+
 def test_the_error_of_the_detector_is_that_of_doors_too(envs):
     sim, _ = begin(envs["set_table"])
     before_the_fridge(sim, 0.4)
