@@ -25,6 +25,8 @@ CALLED = (
     "env_is_wrapped",  # Stable-Baselines3
     "_on_rollout_start", "_on_rollout_end", "_on_step", "get_out_size",
     "on_training_step",  # its callbacks, Sample Factory's
+    "configure_render", "get_tasks", "make_obs", "get_step_result", "get_metric_keys", "get_metadata",
+    "get_action_spec", "get_observation_spec",  # vla-eval's runner
 )
 
 

@@ -216,6 +216,8 @@ class LeRobotFiles:
         image = {"video": "video", "depth": "image", "image": "image"}.get(feature.kind)
         said: dict[str, Any] = {"dtype": image or feature.dtype, "shape": list(feature.shape),
                                 "names": feature.names and list(feature.names)}
+        if feature.kind == "depth":
+            said["info"] = {"is_depth_map": True}
         if feature.kind == "video":
             height, width, channels = feature.shape
             said["info"] = {"video.height": height, "video.width": width, "video.channels": channels,
