@@ -8,9 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,16 +76,17 @@ class EpisodeResult:
     video: str | None = None
     video_problem: str | None = None  # why there is none
     began_solved: bool = False  # success held before the agent did anything
+    took_s: float = field(default=0.0, compare=False)  # in its environment, with its film
 
 
-def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int], None] | None = None,
+def evaluate(job: Job, workers: int | None = None, progress: Callable[..., None] | None = None,
              keep: Callable[[list[EpisodeResult]], None] | None = None) -> list[EpisodeResult]:
     """Run all episodes of a job and return their results by index.
 
     Args:
         job: what to evaluate. Episodes of a file that cannot be started are left out.
         workers: processes; None means one for each core.
-        progress: is told (episodes done, successes so far).
+        progress: is told (episodes done, successes so far), and where some are filmed the share of work that is done.
         keep: gets what is finished when the rest cannot be.
 
     Raises:
@@ -93,10 +96,21 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[[int, int]
     spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
     spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
     chunks = [list(range(*span)) for span in spans]
-    results = run_chunks(run_chunk, job, chunks, workers, progress, keep)
+    work_done = partial(work_share, job) if recorded < job.episodes and recorded else None
+    results = run_chunks(run_chunk, job, chunks, workers, progress, keep, work_done)
     if not results:
         raise CannotStart(f"no episode of {job.env['episodes']} can be started: in each {NOT_STARTED}.")
     return results
+
+
+def work_share(job: Job, results: Sequence[EpisodeResult]) -> float:
+    """The share of the work that is done: an episode that is filmed takes longer than one that is not."""
+    kinds = [[result.took_s for result in results if (result.index < job.videos) == filmed] for filmed in (True, False)]
+    known = [sum(each) / len(each) for each in kinds if each]
+    each_s = [sum(kind) / len(kind) if kind else min(known, default=0.0) for kind in kinds]
+    counts = job.videos, job.episodes - job.videos
+    total_s = sum(count * each for count, each in zip(counts, each_s, strict=True))
+    return sum(map(sum, kinds)) / total_s if total_s else len(results) / job.episodes
 
 
 def left_out(job: Job, results: Sequence[EpisodeResult]) -> list[str]:
@@ -106,9 +120,10 @@ def left_out(job: Job, results: Sequence[EpisodeResult]) -> list[str]:
 
 
 def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequence[Any], workers: int | None,
-               progress: Callable[[int, int], None] | None,
-               keep: Callable[[list[Any]], None] | None = None) -> list[Any]:
-    """The results of all chunks, ordered by index; `progress` and `keep` as for `evaluate`.
+               progress: Callable[..., None] | None, keep: Callable[[list[Any]], None] | None = None,
+               work_done: Callable[[list[Any]], float] | None = None) -> list[Any]:
+    """The results of all chunks, ordered by index; `progress` and `keep` as for `evaluate`, `work_done` gives the share
+    of the work that is done.
 
     Ctrl-C or the death of a process ends this early. Tasks of one launcher share the chunks, and each of them gets all
     results.
@@ -118,7 +133,8 @@ def run_chunks(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunks: Sequ
     def take(result: Any) -> None:
         results.append(result)
         if progress:
-            progress(len(results), sum(result.success for result in results))
+            progress(len(results), sum(result.success for result in results),
+                     *([work_done(results)] if work_done else []))
 
     try:
         if shared_episodes.together():
@@ -172,7 +188,7 @@ class _Slot:
             self.index = None
             return ()
         self.agent.begin(self.number, seed)
-        self.reward = 0.0
+        self.reward = self.took_s = 0.0
         if self.index < self.job.videos:
             from eval.episode_video import EpisodeRecorder
 
@@ -182,6 +198,7 @@ class _Slot:
         return ()
 
     def step(self, action: np.ndarray) -> EpisodeResult | None:
+        began_s = time.perf_counter()
         try:
             self.observation, reward, terminated, truncated, info = self.env.step(action)
             self.reward += reward
@@ -190,13 +207,14 @@ class _Slot:
         except BaseException:
             self._drop_recorder()
             raise
+        self.took_s += time.perf_counter() - began_s
         if not over:
             return None
         metrics = info["metrics"]
         problem, self.video_problem = self.video_problem, None
         return EpisodeResult(self.index, self.info["episode_id"], self.info["scene"], bool(metrics["success"]),
                              failure_of(metrics), int(metrics["episode_steps"]), self.reward, metrics, video, problem,
-                             bool(self.env.begins_solved))
+                             bool(self.env.begins_solved), self.took_s)
 
     def _record(self, reward: float, info: dict[str, Any], over: bool) -> str | None:
         """Film this step; the file at the end of an episode. A video that cannot be written is given up."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from eval import video as of_video
-from eval.evaluate import EpisodeResult, Job, run_chunk, write
+from eval.evaluate import EpisodeResult, Job, run_chunk, work_share, write
 from eval.scenario.video import PLAN_LINES
 from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit
 from rearrange.command_line.runs.run_directory import write_whole
@@ -292,3 +292,13 @@ def test_odd_pictures_give_even_frames_and_the_outcome_is_shown():
     assert of_video.wrap("", 16, 9) == []
     plain = compose(np.zeros((301, 333, 3), np.uint8), None, [])
     assert not plain[:301, :333].any()
+
+
+def test_the_work_that_is_done_counts_the_film_where_there_is_one():
+    """Two of ten episodes are filmed, each at ten times the cost of another."""
+    job = Job("pick", {}, "random", None, 10, videos=2)
+    of = {index: EpisodeResult(index, "", "", True, None, 3, 1.0, took_s=10.0 if index < 2 else 1.0)
+          for index in range(10)}
+    done = [work_share(job, [of[index] for index in indices]) for indices in ((0, 1), (0, 2), range(2, 10), range(10))]
+    assert done == pytest.approx([20 / 100, 11 / 28, 8 / 10, 1.0]), "one kind stands for the other until both are known"
+    assert work_share(job, []) == 0.0

@@ -51,6 +51,7 @@ class Progress:
         self.live = live and is_terminal(self.out)
         self._log = log or (lambda line: None)
         self._times: deque[tuple[float, int]] = deque([(time.monotonic(), start)])
+        self._began_s, self._work = self._times[0][0], None
         self._success: list[tuple[int, float]] = []  # (step, success)
         self._shown: dict[str, float] = {}
         self._next_line_s = self._next_live_s = -math.inf
@@ -71,9 +72,13 @@ class Progress:
             self._display.stop()
         self._display = None
 
-    def update(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Show the state at `step`. Success and return are read from "episode/success" and "episode/return"."""
+    def update(self, step: int, metrics: Mapping[str, float], work: float | None = None) -> None:
+        """Show the state at `step`. Success and return are read from "episode/success" and "episode/return".
+
+        work: the share of the work that is done, where steps do not all take as long; the time left is told by it.
+        """
         now = time.monotonic()
+        self._work = work
         self.total = max(self.total, step)
         self._times.append((now, step))
         while len(self._times) > 2 and now - self._times[1][0] > _WINDOW_S:
@@ -123,7 +128,11 @@ class Progress:
         if "return" in self._shown:
             parts.append(f"return {self._shown['return']:.1f}")
         parts += [self.note] if self.note else []
-        parts.append(f"left {spoken_time(max(self.total - step, 0) / rate) if rate > 0 else '?'}")
+        if self._work:
+            left = (self._times[-1][0] - self._began_s) * (1.0 - self._work) / self._work
+        else:
+            left = max(self.total - step, 0) / rate if rate > 0 else math.nan
+        parts.append(f"left {'?' if math.isnan(left) else spoken_time(left)}")
         return "  ".join(parts)
 
     def remember(self, rows: Sequence[Mapping[str, float]]) -> None:
@@ -152,10 +161,11 @@ class Progress:
 
 
 @contextmanager
-def counting(total: int, title: str, **options: Any) -> Iterator[Callable[[int, int], None]]:
-    """Progress of episodes: gives a function to call with (episodes done, successes so far)."""
+def counting(total: int, title: str, **options: Any) -> Iterator[Callable[..., None]]:
+    """Progress of episodes: gives a function to call with (episodes done, successes so far), and with the share of the
+    work that is done where episodes do not all take as long."""
     with Progress(total, title, unit="episodes", **options) as progress:
-        yield lambda done, successes: progress.update(done, {"episode/success": successes / max(done, 1)})
+        yield lambda done, successes, *work: progress.update(done, {"episode/success": successes / max(done, 1)}, *work)
 
 
 def short(number: float) -> str:

@@ -39,6 +39,15 @@ def test_a_line_has_steps_rate_success_return_and_time_left(clock):
     assert shown.line(400) == "train pick  400/1,000 40%  100 steps/s  success 50%  return 12.3  left 0:06"
 
 
+def test_the_time_left_goes_by_the_work_where_steps_do_not_all_take_as_long(clock):
+    with counting(30, "eval", out=(out := io.StringIO())) as told:
+        clock.now += 60
+        told(3, 3, 0.5)
+        clock.now += 30
+        told(4, 4)
+    assert [line.split("left ")[1] for line in out.getvalue().splitlines()] == ["1:00", "9:45"]
+
+
 def test_plain_lines_come_every_ten_seconds_and_at_the_end(clock):
     out, log = io.StringIO(), []
     with Progress(100, "t", out=out, log=log.append) as shown:
