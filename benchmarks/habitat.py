@@ -39,7 +39,7 @@ def of_homes(sim: dict[str, Any], name: str) -> tuple[str, ...]:
     """
     where = ("scene_dataset", "scenes", "episodes")
     if name == "habitat":
-        return (*where, "robot", "gpu_device")
+        return (*where, "robot_urdf", "gpu_device")
     return ("episodes",) if is_exported(Path(sim["scene_dataset"])) else where
 
 

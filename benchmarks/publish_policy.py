@@ -25,6 +25,7 @@ from eval.task_from_settings import json_safe, navigation_task, skill_task, trai
 from eval.trained_policy import of_what, settings_of, training_of
 from rearrange.home.errors import UserError
 from rearrange.home.files import MOST_JSON, read_json, read_text
+from rearrange.home.robot import robot_of
 from rearrange.home.settings.environment import NAVIGATION, SPLITS, HomeSettings
 from rearrange.home.settings.setting_fields import keys_of
 from rearrange.home.settings.yaml_files import plain_yaml
@@ -59,7 +60,8 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     # statistics have 64 bits
     small["policy"] = {k: v.half() if v.dtype == torch.float32 else v for k, v in content["policy"].items()}
     file = folder / f"{task}.pt"
-    card = {group: task, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
+    of = {"robot": robot_of(content["meta"].get("env", {})).said} if group == "skill" else {}
+    card = {group: task, **of, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
     partial = file.with_suffix(".partial")
     write_torch_file(partial, small)
     if partial.stat().st_size > MAX_BYTES:

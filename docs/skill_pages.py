@@ -101,9 +101,9 @@ def policy_section(card: dict[str, Any]) -> list[str]:
               else "by the commands in its card")
     millions, hours = pretrained.steps(card) / 1e6, pretrained.hours(card)
     file = f"skills/pretrained/{card['skill']}.yaml"
-    text = (f"Trained for {millions:.1f} million steps, {hours:.1f} hours, {recipe}; the last lesson with commit "
-            f"`{card['commit'][:7]}`. Its card, [`{file}`](../../{file}), holds these figures and the lessons. By "
-            "itself, drawn actions, by [protocol](../protocols.md):")
+    text = (f"A policy of the {card['robot']}, trained for {millions:.1f} million steps, {hours:.1f} hours, "
+            f"{recipe}; the last lesson with commit `{card['commit'][:7]}`. Its card, [`{file}`](../../{file}), holds "
+            "these figures and the lessons. By itself, drawn actions, by [protocol](../protocols.md):")
     return [
         "## The policy that comes with the package", "", wrapped(text), "",
         *table(("protocol", "homes", "n", "success", "failures"), alone), "",
@@ -149,7 +149,8 @@ def bounds(box) -> str:
 
 def action_table(env) -> list[str]:
     """One row for each part of the action."""
-    meaning = action_meanings(*(keys_default("sim", "mujoco", key) for key in ("base_speed_m_s", "base_turn_rad_s")))
+    speeds = (keys_default("sim", "mujoco", key) for key in ("base_speed_m_s", "base_turn_rad_s"))
+    meaning = action_meanings(env.sim.robot, *speeds)
     return table(("part", "numbers", "meaning"),
                  [(part, str(where.stop - where.start), meaning[part]) for part, where in env.action_parts])
 

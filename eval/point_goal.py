@@ -1,17 +1,17 @@
-"""A policy of nav=pointnav as the Navigate of a plan: a neural PointGoal controller on the Fetch (DD-PPO, section 1).
+"""A policy of nav=pointnav as the Navigate of a plan: a neural PointGoal controller on a robot (DD-PPO, section 1).
 
 PointNav does not say where to stand: an object is on a counter, and a PointGoal is on the floor. The place is found on
 the map that the camera has drawn, as the sense-plan-act baseline finds it (`planner.spa`). The policy drives there by
 what it sees, not along a way on the map. The last 0.35 m, and the turn to the object, are driven straight.
 
-What differs between the agent of the training and the Fetch:
+What differs between the agent of the training and the robot:
 
 - Action: a step ahead or a turn is carried out at the base's speeds until odometry says that it is done. A policy that
-  was trained on the Fetch itself (`nav.agent=fetch`) may have velocities as actions, which are the base's.
-- Camera: the Fetch's own, 0.25 m ahead of the middle of the base, turned level and drawn from the height of the
+  was trained on a robot itself (`nav.agent=fetch`) may have velocities as actions, which are the base's.
+- Camera: the robot's own, ahead of the middle of the base, turned level and drawn from the height of the
   training. The image is cut to the field of view of the training, and depth is limited as there.
 - Body: the arm hangs before the camera. The robot knows its shape; its pixels get the depth of their row's neighbours.
-- Width: the Fetch is wider than Habitat's cylinder. Held up by something, it backs off (`NavigateSPA`).
+- Width: a robot is wider than Habitat's cylinder. Held up by something, it backs off (`NavigateSPA`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from planner.spa.controllers import AWAY_M, Memory, NavigateSPA
 from rearrange.home.apartments.segmentation import OBJECT, ROBOT
 from rearrange.home.errors import UserError
 from rearrange.home.pictures.looks import Looks
-from rearrange.home.robot.cameras import FOV_DEG, RANGE_M, mounting
+from rearrange.home.robot.cameras import mounting
+from rearrange.home.robot.robot import Camera
 from rearrange.home.settings.own_networks import of_checkpoint
 from rearrange.navigation import CONFIGS
 from rearrange.navigation.agent import CarriedOut, Held, action_space, limited
 from rearrange.navigation.gps_compass import EGOMOTION_SPACE, egomotion
 from rearrange.navigation.pointnav import GOAL_SPACE, polar_goal
-from rearrange.navigation.settings import PointNavConfig
+from rearrange.navigation.settings import CYLINDER, PointNavConfig
 from trainer.checkpoint import load_policy
 from trainer.player import Player
 
@@ -62,16 +63,16 @@ def pointnav_config(env: dict[str, Any], name: str) -> PointNavConfig:
         name: of its file, for people.
 
     Raises:
-        UserError: such a policy cannot drive the Fetch.
+        UserError: such a policy cannot drive a robot.
     """
     env = {key: value for key, value in env.items() if key in PointNavConfig.__dataclass_fields__}
     config = CONFIGS["pointnav"](**env).resolved()
-    if config.actions != "discrete" and config.agent != "fetch":
-        raise UserError(f"{name} was trained with nav.actions={config.actions}: the Fetch is driven by a policy of "
+    if config.actions != "discrete" and config.agent == CYLINDER:
+        raise UserError(f"{name} was trained with nav.actions={config.actions}: a robot is driven by a policy of "
                         "discrete actions, or by one of velocities that was trained with nav.agent=fetch.")
-    if config.fov_deg > FOV_DEG or config.far_m > RANGE_M:
-        raise UserError(f"{name} was trained with nav.fov_deg={config.fov_deg:g} and nav.far_m={config.far_m:g}: the "
-                        f"Fetch's camera sees {FOV_DEG:g} degrees and {RANGE_M:g} m at most.")
+    if config.fov_deg > Camera.fov_deg or config.far_m > Camera.range_m:
+        raise UserError(f"{name} was trained with nav.fov_deg={config.fov_deg:g} and nav.far_m={config.far_m:g}: a "
+                        f"robot's camera sees {Camera.fov_deg:g} degrees and {Camera.range_m:g} m at most.")
     return config
 
 
@@ -171,32 +172,33 @@ class NavigatePointNav(NavigateSPA):
 
 
 def level_depth(sim: Simulator, size: int, config: PointNavConfig) -> np.ndarray:
-    """What a level camera sees on the Fetch: depth as a policy of PointNav with these settings sees it.
+    """What a level camera sees on the robot: depth as a policy of PointNav with these settings sees it.
 
     The robot and what it holds are not in the image, (size, size, 1) float32.
     """
-    drawn = _pixels(size, config.fov_deg)
-    images = sim.photograph("head", drawn, ("depth", "segmentation"), _level_head(config.camera_height_m))
+    head = sim.robot.head
+    drawn = _pixels(size, config.fov_deg, head.fov_deg)
+    images = sim.photograph("head", drawn, ("depth", "segmentation"), _level_head(head, config.camera_height_m))
     depth, things = images["depth"][:, :, 0], images["segmentation"][:, :, 0]
     own = (things >= min(ROBOT.values())) & (things <= max(ROBOT.values()))
     if sim.held is not None:
         own |= things == OBJECT + sim.held
-    filled = _without(depth, own) * np.float32(RANGE_M / config.far_m)
+    filled = _without(depth, own) * np.float32(head.range_m / config.far_m)
     first = (drawn - size) // 2
     shown = filled[first:first + size, first:first + size, None]
     return np.clip(shown, np.float32(config.near_m / config.far_m), np.float32(1.0))
 
 
-def _pixels(size: int, fov_deg: float) -> int:
+def _pixels(size: int, fov_deg: float, of_camera_deg: float) -> int:
     """Pixels on a side of the camera's image whose middle `size` pixels span the policy's field of view."""
-    more = size * math.tan(math.radians(FOV_DEG) / 2) / math.tan(math.radians(fov_deg) / 2)
+    more = size * math.tan(math.radians(of_camera_deg) / 2) / math.tan(math.radians(fov_deg) / 2)
     return size + 2 * round((more - size) / 2)
 
 
 @lru_cache(maxsize=4)
-def _level_head(height_m: float) -> Looks:
+def _level_head(head: Camera, height_m: float) -> Looks:
     """The head's camera turned up until it looks ahead, and lifted."""
-    right, down, forward, eye = mounting("head")
+    right, down, forward, eye = mounting(head)
     lift = np.array([right, down, forward]) @ np.array([0.0, 0.0, height_m - eye[2]])
     return Looks(moves={"head": (lift, np.array([math.atan2(-forward[2], forward[0]), 0.0, 0.0]))})
 

@@ -9,9 +9,10 @@ from typing import Any
 from eval.policy_choice import asked_for, table
 from eval.trained_policy import of_what, training_of
 from rearrange.command_line.composition.options import ExportOptions
-from rearrange.home.action_layout import ACTION_NAMES, ACTION_SIZES, action_meanings
+from rearrange.home.action_layout import ACTION_PARTS, action_meanings, action_names
 from rearrange.home.errors import UserError
 from rearrange.home.files import may_be_written
+from rearrange.home.robot import robot_of
 from rearrange.home.settings.own_networks import of_checkpoint
 from rearrange.home.simulation.observations import OBSERVATIONS
 from rearrange.navigation.agent import ACTIONS
@@ -54,9 +55,10 @@ def meanings(meta: Mapping[str, Any]) -> dict[str, str]:
         return SEEN | OBSERVED | {"depth": DEPTH.format(camera="level", far=env["far_m"]), "action": commands}
     if not meta.get("skill"):
         return {}
-    parts = [part for part in ACTION_SIZES if part in env["action_parts"]]
-    means = action_meanings(env["base_speed_m_s"], env["base_turn_rad_s"])
-    numbers = ", ".join(name for part in parts for name in ACTION_NAMES[part])
+    parts = [part for part in ACTION_PARTS if part in env["action_parts"]]
+    robot = robot_of(env)
+    names, means = action_names(robot), action_meanings(robot, env["base_speed_m_s"], env["base_turn_rad_s"])
+    numbers = ", ".join(name for part in parts for name in names[part])
     return SEEN | {name: text for name, (_, _, text) in OBSERVATIONS.items()} | {
         "depth": DEPTH.format(camera="head", far=10),
         "action": "; ".join([numbers, *(f"{part}: {means[part]}" for part in parts)])}

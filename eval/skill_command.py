@@ -184,7 +184,7 @@ def probe_env(task: Task, episodes: int = 500, first: int = 0, silent: bool = Fa
 def _evaluated_policy(options: EvalOptions, skill: str, env: dict[str, Any]) -> tuple[Choice, dict[str, Any]]:
     """Who acts, and the environment: with the settings that a policy was trained with, but for what was typed."""
     from eval.policy_choice import ASKED, Choice, choose
-    from eval.trained_policy import of_what, settings_of, training_of
+    from eval.trained_policy import check_robot, of_what, settings_of, training_of
     from trainer.checkpoint import CheckpointError, load_checkpoint
 
     kept = {word.split("=")[0].split(".")[1] for word in options.words if "." in word.split("=")[0]}
@@ -207,7 +207,9 @@ def _evaluated_policy(options: EvalOptions, skill: str, env: dict[str, Any]) -> 
         other = f"write {group}={meta[group]}, or another" if group else "give another"
         raise UserError(f"{choice.checkpoint} is a checkpoint of {of_what(meta)}, not of {skill}: {other} checkpoint=.")
     trained = trained_settings(choice.checkpoint, meta, skill)
-    return choice, env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
+    env = env | {key: value for key, value in settings_of(meta | {"env": trained}).items() if key not in kept}
+    check_robot(choice.checkpoint, trained, env)
+    return choice, env
 
 
 def _point_goal(options: EvalOptions, skill: str) -> Choice:

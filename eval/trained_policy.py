@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rearrange.home.errors import UserError
+from rearrange.home.robot import DEFAULT, robot_named
 from rearrange.home.settings import presets
 from rearrange.home.settings.environment import NAVIGATION, WHERE
 from rearrange.home.settings.installed_parts import is_importable
@@ -57,9 +58,28 @@ def of_what(meta: dict[str, Any]) -> str:
 
 
 def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
-    """Settings of `skills.make_env` that suit a policy. meta: what `training_of` says of it."""
-    how = {key: value for key, value in meta.get("env", {}).items() if key not in WHERE}
+    """Settings of `skills.make_env` that suit a policy. meta: what `training_of` says of it.
+
+    A robot of the user's own is not among them: it is imported only where the user typed it.
+    """
+    env = meta.get("env", {})
+    left_out = {*WHERE, *(("robot", "hand") if is_importable(str(env.get("robot"))) else ())}
+    how = {key: value for key, value in env.items() if key not in left_out}
     return how | {"depth_size": meta.get("image_size", 0)}
+
+
+def check_robot(file: Path, trained: Mapping[str, Any], env: Mapping[str, Any]) -> None:
+    """UserError for a policy that was trained with another robot or hand than an environment has.
+
+    trained, env: settings of both environments.
+    """
+    of, here = ((settings.get("robot") or DEFAULT, settings.get("hand")) for settings in (trained, env))
+    if of == here or of[0] == here[0] and robot_named(*of) is robot_named(*here):
+        return
+    words = f"sim.robot={of[0]}" + (f" sim.hand={of[1]}" if of[1] else "")
+    (robot, hand), (other, others) = of, here
+    raise UserError(f"{file} is a policy of the robot {robot}{f' with {hand}' if hand else ''}, not of "
+                    f"{other}{f' with {others}' if others else ''}: write {words}, or take another policy.")
 
 
 def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,
@@ -132,7 +152,9 @@ def load_pretrained(policy: str | os.PathLike[str], *, deterministic: bool = Fal
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of a skill or navigation task: "
                         f"{', '.join((*names(), *NAVIGATION))}.")
     register_envs()
-    trained = settings_of(meta | {"env": trained_settings(path, meta, task)})
+    trained_env = trained_settings(path, meta, task)
+    trained = settings_of(meta | {"env": trained_env})
+    check_robot(path, trained_env, trained | settings)
     which = {} if task in (*SKILLS, *NAVIGATION) else {"skill": task}
     made = environment_id("skill" if which else task)
     env = gymnasium.make(made, **{"split": "val"} | trained | settings | which)

@@ -175,13 +175,13 @@ class Belief:
     def look(self) -> tuple[list[int], list[str]]:
         """Take in what the head camera shows now: which objects, and which drawers and doors."""
         depth, owners = self.eyes.owner_image()
-        pose, hand = self.eyes.base_pose, self.eyes.hand_position()
+        pose, hand, camera = self.eyes.base_pose, self.eyes.hand_position(), self.eyes.robot.head
         lowest = FIRST_JOINT - len(self.handles)
         enough = np.bincount(owners - lowest) >= self.least_pixels  # by owner, the least first
         recognised = [owner + lowest for owner in np.flatnonzero(enough).tolist()]
         if self.misses:
             recognised = [owner for owner in recognised if self.rng.random() >= self.misses]
-        seen = {index: sight(depth, owners, index, self.episode.objects[index], pose)
+        seen = {index: sight(camera, depth, owners, index, self.episode.objects[index], pose)
                 for index in recognised if index >= 0}
         if self.confusions:
             seen = self._confused(seen)
@@ -191,11 +191,11 @@ class Belief:
         for k, name in enumerate(self.handles):
             if name in shown and name != self.held_handle:
                 body = self._body(name)
-                opening = fit_opening(body, depth, owners == FIRST_JOINT - k, pose, self.openings[name])
+                opening = fit_opening(body, camera, depth, owners == FIRST_JOINT - k, pose, self.openings[name])
                 if self.noise_m:  # as of an object, here of the handle
                     opening = opening_at(body, self._noisy(self._handle_at(name, opening)))
                 self._open(name, opening)
-        empty = looks_through(depth, np.array([thing.position for thing in self.things]), pose)
+        empty = looks_through(camera, depth, np.array([thing.position for thing in self.things]), pose)
         for index, thing in enumerate(self.things):
             if index == self.held:
                 continue

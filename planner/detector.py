@@ -18,7 +18,7 @@ from rearrange.home.apartments.parts import Body
 from rearrange.home.geometry import PlanePose, to_frame, wrap_angle
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.cameras import camera_points, mounting, to_world
-from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.home.robot.robot import Camera
 
 _GRID = 61  # openings that are tried
 _MOST_POINTS = 80  # of a drawer or door
@@ -36,13 +36,15 @@ class Sighting:
     area_m2: float
 
 
-def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_pose: PlanePose) -> Sighting:
+def sight(camera: Camera, depth_m: np.ndarray, owners: np.ndarray, index: int, name: str,
+          base_pose: PlanePose) -> Sighting:
     """Where an object is, of which some pixels are seen.
 
     Across the line of sight and upwards it lies in the middle of what is seen. Along the line of sight it lies behind
     the nearest point by half the thickness of its kind.
 
     Args:
+        camera: of the head.
         depth_m: (pixels,), along the camera's axis.
         owners: (pixels,), index of the object to which each pixel belongs.
         index: of the object in the episode.
@@ -50,8 +52,8 @@ def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_p
         base_pose: (x, y, yaw), world frame.
     """
     which = np.flatnonzero(owners == index)
-    points = to_world(camera_points(depth_m, which), base_pose)
-    eye = to_world(np.array([HEAD_CAMERA_POSITION_M]), base_pose)[0]
+    points = to_world(camera_points(camera, depth_m, which), base_pose)
+    eye = to_world(np.array([camera.position_m]), base_pose)[0]
     ahead = points[:, :2].mean(0) - eye[:2]
     ahead /= np.linalg.norm(ahead)
     aside = np.array([-ahead[1], ahead[0]])
@@ -61,18 +63,18 @@ def sight(depth_m: np.ndarray, owners: np.ndarray, index: int, name: str, base_p
         half = OBJECTS[name].half_size_m
         thick = (half[0] + half[1]) / 2 if OBJECTS[name].shape == "box" else half[0]
     x, y = (along.min() + thick) * ahead + (across.min() + across.max()) / 2 * aside
-    pixel = 2 * math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2)) / math.isqrt(len(depth_m))
+    pixel = 2 * math.tan(math.radians(camera.fov_deg / 2)) / math.isqrt(len(depth_m))
     z = (points[:, 2].min() + points[:, 2].max()) / 2
     return Sighting((float(x), float(y), float(z)), float(((depth_m[which] * pixel) ** 2).sum()))
 
 
-def looks_through(depth_m: np.ndarray, points: np.ndarray, base_pose: PlanePose) -> np.ndarray:
-    """Which of the points (n, 3) the camera looks at and sees what is behind them: (n,) bool."""
+def looks_through(camera: Camera, depth_m: np.ndarray, points: np.ndarray, base_pose: PlanePose) -> np.ndarray:
+    """Which of the points (n, 3) the head camera looks at and sees what is behind them: (n,) bool."""
     x, y = to_frame(points[:, 0], points[:, 1], base_pose)
-    local = np.stack([x, y, points[:, 2]]) - np.array(HEAD_CAMERA_POSITION_M)[:, None]
-    right, down, away = mounting("head")[:3] @ local
+    local = np.stack([x, y, points[:, 2]]) - np.array(camera.position_m)[:, None]
+    right, down, away = mounting(camera)[:3] @ local
     size = math.isqrt(len(depth_m))
-    slope = math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2))
+    slope = math.tan(math.radians(camera.fov_deg / 2))
     image, found = depth_m.reshape(size, size), np.zeros(len(points), bool)
     for k in np.flatnonzero((_NEAREST_M < away) & (away < _FARTHEST_M)):
         column, row = (int((value[k] / away[k] / slope + 1) * size / 2) for value in (right, down))
@@ -82,17 +84,20 @@ def looks_through(depth_m: np.ndarray, points: np.ndarray, base_pose: PlanePose)
     return found
 
 
-def fit_opening(body: Body, depth_m: np.ndarray, which: np.ndarray, base_pose: PlanePose, before: float) -> float:
+def fit_opening(body: Body, camera: Camera, depth_m: np.ndarray, which: np.ndarray, base_pose: PlanePose,
+                before: float) -> float:
     """How far a drawer or door stands open: as before if that explains its pixels, else what explains them best.
 
     Args:
+        body: the drawer or door.
+        camera: of the head.
         depth_m: (pixels,), along the camera's axis.
         which: (pixels,) bool, those of the drawer or door.
         base_pose: (x, y, yaw), world frame.
         before: the opening (m, rad) that was believed.
     """
     pixels = np.flatnonzero(which)
-    points = to_world(camera_points(depth_m, pixels[::max(1, len(pixels) // _MOST_POINTS)]), base_pose)
+    points = to_world(camera_points(camera, depth_m, pixels[::max(1, len(pixels) // _MOST_POINTS)]), base_pose)
     if _misfit(body, before, points) < _GOOD_FIT_M:
         return before
     low, high = body.range_m_or_rad

@@ -25,7 +25,6 @@ from planner.search import Outcome
 from rearrange.home.action_layout import action_slices
 from rearrange.home.apartments.episodes import Episode, Handoff
 from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import ARM_DELTA_RAD, ARM_START_RAD
 from rearrange.home.simulation.observations import OF_MAP, Observation, shown, takes_images, wording
 from rearrange.home.simulation.simulator_interface import STEP_S
 from skills.experts.motion import servo
@@ -168,7 +167,7 @@ class Executor:
             return
         step = self.steps[self.at]
         self._phase, self._skill = "skill", self.skills[step.skill]
-        self._slices = action_slices(self._skill.action_parts)
+        self._slices = action_slices(self.sim.robot, self._skill.action_parts)
         self.report.records.append(Record(str(step.operator), step.skill))
         self._has_goal = self._arguments.give(self._skill, step)
         self.report.records[-1].from_m = self._distance_from_target()
@@ -256,7 +255,7 @@ class Executor:
             record.ended = self.report.end
             return
         self._left_start = self._left_start or math.dist(sim.ee_in_base, self._start_ee) > rules.start_zone_m
-        to_rest_m = distance_to_rest(sim, skill.rest_position_m)
+        to_rest_m = distance_to_rest(sim, skill.rest_m(sim))
         # A door is pushed shut without reaching out: the way from the start posture to rest alone stays in the zone.
         begun = self._left_start or (skill.closes and skill.at_target(self.world))
         step = self.steps[self.at]
@@ -319,13 +318,13 @@ class Executor:
             self._lift_to = None
 
     def _advance_reset_arm(self, action: None) -> None:
-        sim, rules = self.sim, self.rules
+        sim, rules, start = self.sim, self.rules, self.sim.robot.arm.start
         # This moves the targets of the motors, which are ahead of the joints: the arm follows to where they stop.
-        arm = reset_arm_action(sim.arm_targets().tolist(), ARM_START_RAD, ARM_DELTA_RAD)
+        arm = reset_arm_action(sim.arm_targets().tolist(), start, sim.robot.arm.delta.tolist())
         if self._move(arm, kept_grip(sim.is_holding), None):
             return
         self._count += 1
-        arm_off, targets_off = (np.abs(angles - ARM_START_RAD).max()
+        arm_off, targets_off = (np.abs(angles - start).max()
                                 for angles in (sim.arm_positions(), sim.arm_targets()))
         home = arm_off < rules.reset_arm_rad and targets_off < _AT_HOME_RAD
         if home or self._count >= rules.reset_arm_steps:

@@ -188,12 +188,12 @@ def needed_in_hand(step: Step) -> str | None:
     return next((atom[1] for atom in step.operator.preconditions if atom[0] == "holding"), None)
 
 
-def reset_arm_action(target_rad: Sequence[float], home_rad: Sequence[float], step_rad: float) -> list[float]:
-    """Arm command (7) that leads the targets of the motors to the start posture.
+def reset_arm_action(targets: Sequence[float], home: Sequence[float], delta: Sequence[float]) -> list[float]:
+    """Arm command that leads the targets of the motors to the start posture.
 
-    The joint that is farthest off moves at full speed (`step_rad` a step), and all arrive together. habitat-lab divides
+    The joint that is farthest off moves at full speed, its `delta` a step, and all arrive together. habitat-lab divides
     by the largest error at the beginning, which slows down on the way and often times out.
     """
-    errors = [home - target for target, home in zip(target_rad, home_rad, strict=True)]
-    scale = max(step_rad, max(abs(error) for error in errors))
+    errors = [(end - target) * (delta[0] / step) for target, end, step in zip(targets, home, delta, strict=True)]
+    scale = max(delta[0], max(abs(error) for error in errors))
     return [error / scale for error in errors]

@@ -32,7 +32,7 @@ from planner.scenarios import ScenarioConfig, load_scenario
 from planner.stages import latch, stage_names, stages_now
 from rearrange.env.home_env import HomeEnv, HomeSettings
 from rearrange.env.skill_env import NEXT_EPISODE, asked_episode, success_info
-from rearrange.home.action_layout import ACTION_SIZES, action_slices
+from rearrange.home.action_layout import ACTION_PARTS, action_size, action_slices
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.episodes.scene_check import check_episode, random_start
 from rearrange.home.errors import UserError
@@ -66,11 +66,12 @@ class ScenarioEnv(HomeEnv):
         super().__init__(home)
         self.config, self.max_steps = config, config.max_steps
         self._scales = dict(reward_scales)
-        self._slices = action_slices(tuple(ACTION_SIZES))
-        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (sum(ACTION_SIZES.values()),), np.float32)
+        self._slices = action_slices(self.sim.robot, ACTION_PARTS)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (action_size(self.sim.robot),), np.float32)
         many = seen.vector(3 * len(config.scenario.objects), -seen.FAR_M, seen.FAR_M)
         boxes: dict[str, gymnasium.Space] = {"all_obj_start": many, "all_obj_goal": many}
-        boxes |= seen.space_of([key for key in OBSERVATION_KEYS if key not in boxes], self.home.depth_size)
+        others = [key for key in OBSERVATION_KEYS if key not in boxes]
+        boxes |= seen.space_of(others, self.home.depth_size, self.sim.robot)
         own = {key: boxes[key] for key in OBSERVATION_KEYS if key in boxes}  # in this order, the image if there is one
         own |= seen.seen_space(self.home.observations, self.home.camera_size)
         self.observation_space = gymnasium.spaces.Dict(own)

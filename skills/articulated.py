@@ -46,8 +46,8 @@ class ArticulatedConfig(SkillConfig):
     start_aside_m: float = setting(0.07, "the robot starts at most so far to either side", at_least=0)
     start_yaw_noise_rad: float = setting(
         0.15, "standard deviation of the robot's start direction, which is towards the handle", at_least=0)
-    rest_position_m: tuple[float, float, float] = setting(
-        (0.5, 0.0, 1.0), "where the end-effector rests, in the base frame")
+    rest_position_m: tuple[float, float, float] | None = setting(
+        None, "where the end-effector rests, in the base frame; null = the robot's, of the Fetch (0.5, 0, 1)")
     rest_radius_m: float = setting(
         0.15, "success: the target opening, nothing held, and the end-effector this close to rest", above=0)
     max_accumulated_force_n: float | None = setting(  # HAB's from v0.2.3 on; none before
@@ -130,7 +130,7 @@ class Articulated(Skill):
         return opening > config.target_opening - config.opening_tolerance
 
     def success(self, sim: Simulator) -> bool:
-        at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        at_rest = distance_to_rest(sim, self.rest_m(sim)) < self.config.rest_radius_m
         return at_rest and not sim.is_holding and self.at_target(sim)
 
     def begins_solved(self, sim: Simulator) -> bool:
@@ -175,7 +175,7 @@ class Articulated(Skill):
         self._opening = sim.joint_position(self.arguments.handle)
         return (abs(self._opening - self.config.target_opening),
                 math.dist(sim.ee_position, sim.handle_position(self.arguments.handle)),
-                distance_to_rest(sim, self.config.rest_position_m))
+                distance_to_rest(sim, self.rest_m(sim)))
 
     def measures(self) -> dict[str, float]:
         """How far the episode got."""
@@ -185,13 +185,13 @@ class Articulated(Skill):
     # ------------------------------------------------------------------ showing
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        return [handle_ball(sim, self.arguments.handle), rest_ball(sim, self.config.rest_position_m)]
+        return [handle_ball(sim, self.arguments.handle), rest_ball(sim, self.rest_m(sim))]
 
     def status_lines(self, sim: Simulator) -> list[str]:
         handle = self.arguments.handle
         opening, unit = sim.joint_position(handle), "rad" if handle.startswith("fridge") else "m"
         to_handle = math.dist(sim.ee_position, sim.handle_position(handle))
-        to_rest = distance_to_rest(sim, self.config.rest_position_m)
+        to_rest = distance_to_rest(sim, self.rest_m(sim))
         held = "the handle" if sim.held_handle == handle else held_name(sim, self.arguments.target)
         return [f"{handle.replace('_', ' ')}: open {opening:.2f} {unit}", f"holds {held}",
                 f"hand to handle {to_handle:.2f} m", f"hand to rest {to_rest:.2f} m"]

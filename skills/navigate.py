@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 
 from rearrange.home.errors import NoStartPose
 from rearrange.home.plane_geometry import wrap_angle
-from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments, about_object
 from skills.articulated import start_before, starts_around_handle
@@ -175,7 +174,8 @@ class Navigate(Skill):
         from rearrange.home.apartments.floor_grid import floor_grid  # imports numba, which `--help` must not
 
         self.goal_pose = pose
-        grid = floor_grid(sim.home.layout, openings={name: sim.joint_position(name) for name in sim.home.handles})
+        openings = {name: sim.joint_position(name) for name in sim.home.handles}
+        grid = floor_grid(sim.home.layout, sim.robot.base.footprint_m, openings)
         self.goal_poses = [p for p in (pose, *others) if math.dist(grid.nearest(*p[:2]), p[:2]) <= _MAX_SNAP_M]
         if pose not in self.goal_poses:
             raise NoStartPose(f"nobody can drive to where {self.next_skill} starts, ({pose[0]:.2f}, {pose[1]:.2f})")
@@ -228,7 +228,7 @@ class Navigate(Skill):
         if not math.isfinite(distance):
             cell = self.grid.nearest(x, y)
             distance = self.field.at(*cell) + math.dist(cell, (x, y))
-        return min(distance, straight) if straight < 2 * ROBOT_RADIUS_M else distance
+        return min(distance, straight) if straight < 2 * sim.robot.base.footprint_m else distance
 
     def angle_rad(self, sim: Simulator) -> float:
         """Between the heading and the one that is asked for, 0 to pi."""

@@ -43,8 +43,8 @@ class PickConfig(SkillConfig):
     observation_keys: tuple[str, ...] = observation_keys(
         "depth", "obj_start", "joint", "is_holding", "relative_resting_position", "ee_pos")
     max_steps: int = setting(200, "steps of an episode, 30 a second", above=0, at_most=1_000_000)
-    rest_position_m: tuple[float, float, float] = setting(
-        (0.5, 0.0, 1.0), "where the end-effector rests, in the base frame")
+    rest_position_m: tuple[float, float, float] | None = setting(
+        None, "where the end-effector rests, in the base frame; null = the robot's, of the Fetch (0.5, 0, 1)")
     rest_radius_m: float = setting(0.15, "success: the object held, and the end-effector this close to rest", above=0)
     max_accumulated_force_n: float = setting(5000.0, "sum of the arm's contact force that ends an episode", above=0)
     max_force_step_n: float = setting(1000.0, "cap of the force term in one step", above=0)
@@ -94,7 +94,7 @@ class Pick(Skill):
         return 1.0 if sim.is_holding and not self.config.allow_release else grip
 
     def success(self, sim: Simulator) -> bool:
-        at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        at_rest = distance_to_rest(sim, self.rest_m(sim)) < self.config.rest_radius_m
         return sim.held == self.arguments.target and at_rest
 
     def failure(self, sim: Simulator) -> str | None:
@@ -130,11 +130,11 @@ class Pick(Skill):
         return {"picked": float(self._picked)}
 
     def marks(self, sim: Simulator) -> list[Mark]:
-        return [object_box(sim, self.arguments.target), rest_ball(sim, self.config.rest_position_m)]
+        return [object_box(sim, self.arguments.target), rest_ball(sim, self.rest_m(sim))]
 
     def status_lines(self, sim: Simulator) -> list[str]:
         to_object = math.dist(sim.ee_position, sim.object_position(self.arguments.target))
-        to_rest = distance_to_rest(sim, self.config.rest_position_m)
+        to_rest = distance_to_rest(sim, self.rest_m(sim))
         return [f"object: {spoken_name(sim, self.arguments.target)}", f"holds {held_name(sim, self.arguments.target)}",
                 f"hand to object {to_object:.2f} m", f"hand to rest {to_rest:.2f} m"]
 
@@ -147,5 +147,5 @@ class Pick(Skill):
     def _distance(self, sim: Simulator) -> float:
         """From the end-effector to the object, or to rest once the object is held (m)."""
         if sim.held == self.arguments.target:
-            return distance_to_rest(sim, self.config.rest_position_m)
+            return distance_to_rest(sim, self.rest_m(sim))
         return math.dist(sim.ee_position, sim.object_position(self.arguments.target))

@@ -44,7 +44,7 @@ class PlaceConfig(SkillConfig):
     observation_keys: tuple[str, ...] = observation_keys(
         "depth", "obj_goal", "joint", "is_holding", "relative_resting_position", "ee_pos")
     max_steps: int = like(PickConfig, "max_steps")
-    rest_position_m: tuple[float, float, float] = like(PickConfig, "rest_position_m")
+    rest_position_m: tuple[float, float, float] | None = like(PickConfig, "rest_position_m")
     rest_radius_m: float = like(
         PickConfig, "rest_radius_m", text="success: the object at its goal, and the end-effector this close to rest")
     goal_radius_m: float = setting(0.15, "how close to its goal the object has to be", above=0)
@@ -112,7 +112,7 @@ class Place(Skill):
         return grip if sim.is_holding else -1.0  # HAB does not let it take anything again
 
     def success(self, sim: Simulator) -> bool:
-        at_rest = distance_to_rest(sim, self.config.rest_position_m) < self.config.rest_radius_m
+        at_rest = distance_to_rest(sim, self.rest_m(sim)) < self.config.rest_radius_m
         return at_rest and self._is_placed(sim) and self._placed_steps >= self.config.settle_steps
 
     def begins_solved(self, sim: Simulator) -> bool:
@@ -158,10 +158,10 @@ class Place(Skill):
 
     def marks(self, sim: Simulator) -> list[Mark]:
         ghost = object_ghost(sim.episode.objects[self.arguments.target], self.arguments.goal)
-        return [object_box(sim, self.arguments.target), ghost, rest_ball(sim, self.config.rest_position_m)]
+        return [object_box(sim, self.arguments.target), ghost, rest_ball(sim, self.rest_m(sim))]
 
     def status_lines(self, sim: Simulator) -> list[str]:
-        to_rest = distance_to_rest(sim, self.config.rest_position_m)
+        to_rest = distance_to_rest(sim, self.rest_m(sim))
         return [f"object: {spoken_name(sim, self.arguments.target)}", f"holds {held_name(sim, self.arguments.target)}",
                 f"object to goal {self._to_goal(sim):.2f} m", f"hand to rest {to_rest:.2f} m"]
 
@@ -187,5 +187,5 @@ class Place(Skill):
     def _distance(self, sim: Simulator) -> float:
         """From the object to its goal, or once it is placed from the end-effector to rest (m)."""
         if self._placed:
-            return distance_to_rest(sim, self.config.rest_position_m)
+            return distance_to_rest(sim, self.rest_m(sim))
         return self._to_goal(sim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.action_layout import ACTION_PARTS
 from rearrange.home.errors import UserError
 from rearrange.home.settings.setting_fields import block, check, setting
 
@@ -34,7 +34,7 @@ def merge_scales(what: str, defaults: Mapping[str, float], changes: Mapping[str,
 
 def action_parts(*parts: str, text: str = "what the policy commands") -> Any:
     """What the policy commands."""
-    return setting(parts, text, choices=tuple(ACTION_SIZES))
+    return setting(parts, text, choices=ACTION_PARTS)
 
 
 def observation_keys(*keys: str) -> Any:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rearrange.home.errors import NoStartPose, UserError
-from rearrange.home.robot.fetch import ARM_START_RAD, REST_POSITION_M
 from skills.arguments import SkillArguments, about_object
 
 if TYPE_CHECKING:
@@ -94,10 +93,9 @@ class Skill(ABC):
     def max_steps(self) -> int:
         return self.config.max_steps
 
-    @property
-    def rest_position_m(self) -> tuple[float, float, float]:
+    def rest_m(self, sim: Simulator) -> tuple[float, float, float]:
         """Where the end-effector rests, in the base frame."""
-        return getattr(self.config, "rest_position_m", REST_POSITION_M)
+        return getattr(self.config, "rest_position_m", None) or sim.robot.arm.rest_m
 
     @property
     def action_repeat(self) -> int:
@@ -126,7 +124,7 @@ class Skill(ABC):
                             "give another episode file.")
         self._check_handoff(sim, episode)
         exact = handoff.arm_rad is not None  # then what the robot touches there it touched in the plan, too
-        sim.place_robot(*episode.robot_start, handoff.arm_rad if exact else ARM_START_RAD)
+        sim.place_robot(*episode.robot_start, handoff.arm_rad if exact else None)
         if handoff.held is not None:
             away_m = 0.0 if handoff.held_pose is None else math.dist(handoff.held_pose[:3], sim.ee_position)
             if away_m > _IN_HAND_M:
@@ -206,7 +204,8 @@ def contact_terms(sim: Simulator, max_force_n: float) -> dict[str, float]:
     """Penalties for touching things: `force`, the rise of the contact force on the arm (N, capped); `base_contact`, how
     hard the base leans on something, as a share of what its motors can push (0..1).
     """
-    return {"force": min(sim.arm_force_rise_n, max_force_n), "base_contact": min(sim.base_force_n / _BASE_MOTOR_N, 1.0)}
+    return {"force": min(sim.arm_force_rise_n, max_force_n),
+            "base_contact": min(sim.base_force_n / sim.robot.base.push_n, 1.0)}
 
 
 def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> float:
@@ -268,7 +267,7 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
 
     edges = _edges(sim, point, receptacle)
     if any_start:
-        lines = _lines_in_reach(edges)
+        lines = _lines_in_reach(edges, sim.robot.arm.reach_m)
         for k in rng.permutation(len(lines)):
             edge, offsets = lines[k]
             if any(free_at(edge, offset) for offset in offsets):
@@ -288,7 +287,7 @@ def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle:
     the robot at any of them.
     """
     poses: dict[PlanePose, None] = {}
-    for edge, offsets in _lines_in_reach(_edges(sim, point, receptacle)):
+    for edge, offsets in _lines_in_reach(_edges(sim, point, receptacle), sim.robot.arm.reach_m):
         for order in (offsets, offsets[::-1]):
             for offset in order:
                 x, y = edge.before(offset)
@@ -306,6 +305,7 @@ class _Edge:
     away_m: float  # from the point
     normal: tuple[float, float]  # outwards
     point: tuple[float, float]
+    standing_m: float  # of the robot
 
     @property
     def nearest(self) -> tuple[float, float]:
@@ -314,7 +314,7 @@ class _Edge:
 
     def before(self, offset_m: tuple[float, float], noise_m: tuple[float, float] = (0.0, 0.0)) -> tuple[float, float]:
         """Where the robot stands before the edge, moved back and aside."""
-        (x, y), (nx, ny), gap = self.point, self.normal, self.away_m + _BASE_RADIUS_M + offset_m[0]
+        (x, y), (nx, ny), gap = self.point, self.normal, self.away_m + self.standing_m + offset_m[0]
         return x + nx * gap - ny * offset_m[1] + noise_m[0], y + ny * gap + nx * offset_m[1] + noise_m[1]
 
 
@@ -326,26 +326,23 @@ def _edges(sim: Simulator, point: tuple[float, ...], receptacle: Receptacle) -> 
     for side in sides:
         reach = half[0] * abs(cos * side[0] + sin * side[1]) + half[1] * abs(cos * side[1] - sin * side[0])
         away = reach - ((point[0] - center[0]) * side[0] + (point[1] - center[1]) * side[1])
-        edges.append(_Edge(away, side, (point[0], point[1])))
+        edges.append(_Edge(away, side, (point[0], point[1]), sim.robot.base.standing_m))
     return sorted(edges)
 
 
-def _lines_in_reach(edges: list[_Edge]) -> list[tuple[_Edge, list[tuple[float, float]]]]:
+def _lines_in_reach(edges: list[_Edge], reach_m: float) -> list[tuple[_Edge, list[tuple[float, float]]]]:
     """Lines away from the sides of a receptacle: the offsets, the nearest first, from which the point is in reach."""
     lines = []
     for edge in edges:
         for aside in sorted({aside for _, aside in _OFFSETS_M}, key=abs):
             offsets = [offset for offset in _OFFSETS_M
-                       if offset[1] == aside and math.dist(edge.before(offset), edge.point) <= _REACH_M]
+                       if offset[1] == aside and math.dist(edge.before(offset), edge.point) <= reach_m]
             if offsets:
                 lines.append((edge, offsets))
     return lines
 
 
-_REACH_M = 0.85  # horizontally from the middle of the base to what the hand can take without driving
-_BASE_RADIUS_M = 0.30  # radius of HAB's agent: the nearest that it stands to furniture
 _IN_HAND_M = 0.5  # from the hand to the middle of what it holds, at most
-_BASE_MOTOR_N = 400.0  # what the motors of the base can push
 _ANEW = "write the file anew, with handoffs=true of rearrange eval hab="
 # Backwards and sideways from the nearest place before the edge, the nearest first (m).
 _OFFSETS_M = sorted(((0.05 * back, 0.15 * aside) for back in range(16) for aside in (0, -1, 1, -2, 2)),
@@ -365,7 +362,7 @@ def _clipped_noise(rng: np.random.Generator, std: float) -> float:
 def can_start(sim: Simulator, x: float, y: float, yaw: float, edge: tuple[float, float],
               held: int | None = None) -> bool:
     """The robot touches nothing here, stands on the floor of the home, and no wall hides what it faces (`edge`)."""
-    size_x, size_y = sim.home.layout.size_m
-    if not (_BASE_RADIUS_M < x < size_x - _BASE_RADIUS_M and _BASE_RADIUS_M < y < size_y - _BASE_RADIUS_M):
+    (size_x, size_y), room = sim.home.layout.size_m, sim.robot.base.standing_m
+    if not (room < x < size_x - room and room < y < size_y - room):
         return False
     return sim.stands_free(x, y, yaw, held) and not sim.blocked((x, y, _EYE_HEIGHT_M), (*edge, _EYE_HEIGHT_M))

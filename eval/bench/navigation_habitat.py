@@ -32,7 +32,7 @@ def check(settings: dict[str, Any]) -> None:
     if sim["name"] != "habitat":
         raise UserError(f"{settings['what']} compares both simulators: write sim=habitat sim.scene_dataset=...")
     need_habitat()
-    SceneData(sim["scene_dataset"], sim["robot"], sim["gpu_device"]).check()
+    SceneData(sim["scene_dataset"], sim["robot_urdf"], sim["gpu_device"]).check()
 
 
 def bench_both(dataset: str, gpu_device: int | None, depth_size: int, seconds: float, seed: int) -> dict[str, float]:

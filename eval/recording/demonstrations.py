@@ -71,7 +71,7 @@ class Recording:
         self._about = about
         if not isinstance(about.get("env"), dict):
             raise UserError(f"{folder / STATE_FILE} is damaged: it does not say what environment was recorded.")
-        self._features = features_of(self.observation_space, names_of_action(env.action_parts))
+        self._features = features_of(self.observation_space, names_of_action(env.sim.robot, env.action_parts))
         check_sums(folder, state)
         files = files_of(state["command"].get("format"))
         described = files.described(folder)

@@ -18,8 +18,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from rearrange.home.action_layout import ACTION_NAMES
+from rearrange.home.action_layout import action_names
 from rearrange.home.errors import UserError
+from rearrange.home.robot.robot import Robot
 
 DEPTH_STEPS = 1 << 16
 """A recorded depth is a multiple of 1 / DEPTH_STEPS; it is off by half of that at most."""
@@ -69,9 +70,10 @@ def features_of(observations: gymnasium.spaces.Dict, action_names: tuple[str, ..
     return {**vector, **found, ACTION: Feature("vector", "float32", (len(action_names),), action_names), **AFTER}
 
 
-def names_of_action(parts: list[tuple[str, slice]]) -> tuple[str, ...]:
+def names_of_action(robot: Robot, parts: list[tuple[str, slice]]) -> tuple[str, ...]:
     """What each number of an action commands. parts: as `action_parts` of an environment has them."""
-    return tuple(name for part, _ in parts for name in ACTION_NAMES[part])
+    names = action_names(robot)
+    return tuple(name for part, _ in parts for name in names[part])
 
 
 def kind_of(space: gymnasium.spaces.Box) -> str:

@@ -28,6 +28,7 @@ from rearrange import __version__
 from rearrange.command_line.composition.options import RECORD_FORMATS
 from rearrange.home.errors import UserError
 from rearrange.home.files import open_regular, parse_json, read_bytes, read_json, unzipped
+from rearrange.home.robot import DEFAULT
 from trainer.checkpoints import owner
 from trainer.logs.printable import first_line, printable
 from trainer.workers.worker import signals_held
@@ -58,6 +59,7 @@ class Files(Protocol):
 
     packages: tuple[str, ...]  # that it needs
     raw: bool  # images stay arrays
+    robot_type: str  # who acts
 
     def remove_from(self, number: int) -> None:
         """Remove what an interrupted command may have written of the files from this number on."""
@@ -113,6 +115,7 @@ class Folder:
     def __init__(self, path: Path, files: Files, command: Mapping[str, Any], about: Mapping[str, Any],
                  most_bytes: float) -> None:
         self.path, self._files, self._most = path, files, most_bytes
+        files.robot_type = (about.get("env") or {}).get("robot") or DEFAULT
         self._command, self._about = json.loads(json.dumps(command)), dict(about)
         self.attempts: list[Attempt] = []
         self.tasks: dict[str, int] = {}

@@ -183,9 +183,10 @@ class LeRobotFiles:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        info = {"codebase_version": VERSION, "robot_type": "fetch", "total_episodes": episodes, "total_frames": frames,
-                "total_tasks": len(tasks), "chunks_size": FILES_IN_CHUNK, "data_files_size_in_mb": DATA_MB,
-                "video_files_size_in_mb": VIDEO_MB, "fps": int(self.fps) if self.fps == int(self.fps) else self.fps,
+        info = {"codebase_version": VERSION, "robot_type": self.robot_type, "total_episodes": episodes,
+                "total_frames": frames, "total_tasks": len(tasks), "chunks_size": FILES_IN_CHUNK,
+                "data_files_size_in_mb": DATA_MB, "video_files_size_in_mb": VIDEO_MB,
+                "fps": int(self.fps) if self.fps == int(self.fps) else self.fps,
                 "splits": {"train": f"0:{episodes}"}, "data_path": DATA, "video_path": VIDEO if self._videos else None,
                 "features": {name: self._described(feature) for name, feature in self.features.items()}
                 | {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in INDICES.items()}}

@@ -103,8 +103,8 @@ def environment(about: Mapping[str, Any]) -> gymnasium.Env:
 
 def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np.ndarray | list[bytes]]) -> Replayed:
     """One episode. start: as `starts` has it. columns: its recorded frames."""
-    features = {name: feature for name, feature
-                in columns_of.features_of(env.observation_space, columns_of.names_of_action(env.action_parts)).items()
+    names = columns_of.names_of_action(env.sim.robot, env.action_parts)
+    features = {name: feature for name, feature in columns_of.features_of(env.observation_space, names).items()
                 if feature.kind != "video" and name in columns}
     try:
         seed, episode = int(start["seed"]), episode_from(start["episode"])

@@ -63,7 +63,7 @@ class RecordingEnv(ScenarioEnv):
 
     def features(self) -> dict[str, Feature]:
         """The columns of a data set."""
-        return features_of(self.recorded_space, names_of_action(self.action_parts))
+        return features_of(self.recorded_space, names_of_action(self.sim.robot, self.action_parts))
 
     def reset(self, *, seed: int | None = None,
               options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:

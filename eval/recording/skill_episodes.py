@@ -44,7 +44,7 @@ class SkillJob:
 
 def features_of_skill(env: gymnasium.Env) -> dict[str, Feature]:
     """The columns of a data set of this environment."""
-    return features_of(env.observation_space, names_of_action(env.action_parts))
+    return features_of(env.observation_space, names_of_action(env.sim.robot, env.action_parts))
 
 
 def frames_per_s(env: gymnasium.Env) -> float:

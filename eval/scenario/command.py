@@ -26,6 +26,7 @@ from rearrange.command_line.composition.options import EvalOptions, RecordOption
 from rearrange.env.home_env import HomeSettings
 from rearrange.home.apartments.episodes import Episode, read_episodes, repeated_ids, write_episodes
 from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import ROBOT
 from skills import SKILLS
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ def make_job(options: EvalOptions, videos: str = "", every_skill: bool = False) 
     else:
         needed = list(SKILLS) if every_skill else needed_skills(options, rules)
         found = sources(asked, options.skills, needed, Path(options.output), scenario.name, options.network,
-                        options.remote, sim.observations, sim.camera_size)
+                        options.remote, sim.observations, sim.camera_size,
+                        {key: getattr(sim, key) for key in ROBOT if key in options.typed("sim")})
     env = _homes(sim) | {"split": options.split}
     env |= shared_settings(found, {key: getattr(sim, key) for key in SHARED if key in options.typed("sim")})
     # An episode of a file that is run twice is no second sample.
@@ -169,8 +171,8 @@ def _protocol(options: EvalOptions) -> str:
 
 
 def _homes(sim: HomeSettings) -> dict[str, Any]:
-    """The settings of the group `sim` that do not depend on how a policy was trained."""
-    return {key: value for key, value in sim_settings(sim).items() if key not in SHARED}
+    """The settings of the group `sim` that do not depend on how a policy was trained, and the robot."""
+    return {key: value for key, value in sim_settings(sim).items() if key not in SHARED or key in ROBOT}
 
 
 def _whole_task(options: EvalOptions) -> dict[str, Source]:

@@ -12,10 +12,12 @@ from eval.own_agents import OwnAgent
 from eval.policy_choice import ASKED, WORDS, Choice, choose
 from eval.remote.connecting import remote_at
 from eval.task_from_settings import trained_settings
-from eval.trained_policy import check_fit, of_what, training_of
+from eval.trained_policy import check_fit, check_robot, of_what, training_of
 from planner.spa.controllers import CONTROLLERS
 from rearrange.home.errors import UserError
+from rearrange.home.robot import robot_of
 from rearrange.home.settings.environment import SEEN, SHARED
+from rearrange.home.settings.installed_parts import is_importable
 from rearrange.home.settings.remote import Remote, RemoteSettings
 from rearrange.home.settings.setting_fields import TEXTS
 from skills import SKILLS, config_class, make_skill, names
@@ -57,12 +59,12 @@ class Source:
         import gymnasium
         import numpy as np
 
-        from rearrange.home.action_layout import ACTION_SIZES
+        from rearrange.home.action_layout import action_size
         from rearrange.home.simulation.observations import seen_space, space_of
 
-        made = self.make(skill)
-        width = sum(ACTION_SIZES[part] for part in made.action_parts)
-        boxes = space_of(made.observation_keys, self.image_size) | seen_space(self.seen, self.camera_size)
+        made, robot = self.make(skill), robot_of(self.shared)
+        width = action_size(robot, made.action_parts)
+        boxes = space_of(made.observation_keys, self.image_size, robot) | seen_space(self.seen, self.camera_size)
         return gymnasium.spaces.Dict(boxes), gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
 
     def own_agent(self, skill: str, slots: int) -> OwnAgent:
@@ -72,7 +74,8 @@ class Source:
 
 def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str], output: Path,
             scenario: str, network: str | None = None, asked: RemoteSettings = RemoteSettings(),
-            seen: Sequence[str] | None = None, camera_size: int = 128) -> dict[str, Source]:
+            seen: Sequence[str] | None = None, camera_size: int = 128,
+            robot: Mapping[str, Any] = {}) -> dict[str, Source]:
     """Skill -> what runs it: all skills of the plan, and others for which an expert, say, or a path was chosen.
 
     Args:
@@ -85,6 +88,7 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
         network: the word of the network of those checkpoints that have one of the user's own.
         asked: how policy servers are asked.
         seen, camera_size: what policies from outside see beside the observations of the skill.
+        robot: sim.robot and sim.hand, where they were typed.
 
     Raises:
         UserError: a needed skill has nothing to run it.
@@ -97,7 +101,7 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
         if which == "expert" and skill in needed:
             expert_class(skill)  # there may be none
         outside = {"image_size": asked.image_size, "seen": tuple(seen or ()), "camera_size": camera_size,
-                   "choice": Choice(skill, which, ASKED)}
+                   "shared": dict(robot), "choice": Choice(skill, which, ASKED)}
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
             found[skill] = Source(which, choice=outside["choice"])
         elif which == POINTNAV and skill == "navigate":
@@ -113,7 +117,7 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
                             f"scripted expert with {key}=expert, or another agent.")
         elif which != "spa" and (skill in needed or word not in (None, *WORDS)):
             word = word or ("pretrained" if agent == "pretrained" else None)
-            found[skill] = _read(choose(word, skill, output, key, which), network)
+            found[skill] = _read(choose(word, skill, output, key, which), network, robot)
     if network and not any(source.network for source in found.values()):
         raise UserError(f"network={network}: no skill of {scenario} is run by a checkpoint of a network of your own; "
                         "leave it out.")
@@ -139,6 +143,7 @@ def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path, ne
     check_fit(choice.checkpoint, content, shapes, env.action_space.shape[0], f"scenario {name}", network)
     shared = {k: v for k, v in meta.get("env", {}).items() if k in SHARED}  # their rules are those of any skill
     shared = trained_settings(choice.checkpoint, {"env": shared}, "navigate")
+    check_robot(choice.checkpoint, shared, dataclasses.asdict(env.home))
     return Source("policy", str(choice.checkpoint), size, shared=shared, **seen, network=network, choice=choice)
 
 
@@ -163,8 +168,8 @@ def _loaded(choice: Choice, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return content, training_of(content)
 
 
-def _read(choice: Choice, network: str | None) -> Source:
-    """The source of a skill's checkpoint. UserError if it is not one of this skill."""
+def _read(choice: Choice, network: str | None, robot: Mapping[str, Any]) -> Source:
+    """The source of a skill's checkpoint. UserError if it is not one of this skill, or of the robot that was typed."""
     skill, path = choice.what, choice.checkpoint
     content, meta = _loaded(choice, f"skills.{skill}")
     if skill == "navigate" and meta.get("nav") == POINTNAV:
@@ -173,6 +178,8 @@ def _read(choice: Choice, network: str | None) -> Source:
         raise UserError(f"{path} is a checkpoint of {of_what(meta)}, not of {skill}: write another path "
                         f"as skills.{skill}=.")
     env = trained_settings(path, meta, skill)
+    if robot or is_importable(str(env.get("robot"))):  # which is imported only where the user typed it
+        check_robot(path, env, robot)
     fields = {each.name for each in dataclasses.fields(config_class(skill))}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
                     {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None,

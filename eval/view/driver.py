@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.action_layout import action_size
 from rearrange.home.simulation.simulator_interface import Simulator
-from skills.experts.motion import START_RAD, arm_model, at_pose, drive, follow, ik
+from skills.experts.arm_model import arm_model
+from skills.experts.motion import at_pose, drive, follow, still
 
 HOLD_STEPS = 8  # of the simulator, for which one press of a key or button holds
 BRAKE_STEPS = 12  # in which the base comes to rest
@@ -76,16 +77,17 @@ class Driver:
 
     def _hand(self, sim: Simulator) -> tuple[np.ndarray, np.ndarray]:
         """The place the hand is on its way to, and the direction of the cup there, base frame."""
-        arm = arm_model()
+        arm = arm_model(sim.robot)
         arm.set(sim.arm_targets() if self._posture is None else self._posture)
         return arm.tip.copy(), arm.facing.copy()
 
     def _reach(self, sim: Simulator, point: np.ndarray, axis: np.ndarray) -> None:
         """Take the nearest posture that faces along the axis, else one that faces elsewhere; else the hand stays."""
+        arm = arm_model(sim.robot)
         near = sim.arm_targets().copy() if self._posture is None else self._posture
-        for facing, begin in ((axis, near), (axis, START_RAD), (None, near), (None, START_RAD)):
-            found = ik(point, facing, begin, near_rad=near, tolerance_m=0.002, tolerance_rad=0.05,
-                       iterations=IK_ITERATIONS)
+        for facing, begin in ((axis, near), (axis, arm.start), (None, near), (None, arm.start)):
+            found = arm.ik(point, facing, begin, near=near, tolerance_m=0.002, tolerance_rad=0.05,
+                           iterations=IK_ITERATIONS)
             if found is not None:
                 self._posture, self._trail, self.note = found, [], ""
                 return
@@ -114,14 +116,14 @@ class Driver:
             self._posture = self._goal = None
             self.note = "held up"
         self._wait, self._calls_stop = max(0, self._wait - 1), False
-        action = np.zeros(sum(ACTION_SIZES[name] for name in parts), np.float32)
+        action = np.zeros(action_size(sim.robot, tuple(parts)), np.float32)
         for name, part in parts.items():
             action[part] = values[name]
         return np.clip(action, -1.0, 1.0)
 
     def _arm(self, sim: Simulator) -> np.ndarray:
         if self._posture is None:
-            return np.zeros(7)
+            return still(sim)
         command = follow(sim, self._posture)
         asked, there = (np.abs(self._posture - joints).max() for joints in (sim.arm_targets(), sim.arm_positions()))
         if asked < 1e-6 and there < ARRIVED_RAD:

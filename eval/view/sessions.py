@@ -27,7 +27,7 @@ from eval.view.own_code import OwnAgentApart
 from planner.scenario_env import ScenarioEnv
 from rearrange.env.home_env import HomeScene, HomeSettings
 from rearrange.home.errors import CannotStart, UserError
-from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap
+from rearrange.home.mapping.floor_map import SHOWN_CELL_M, FloorMap, map_of
 from rearrange.home.pictures.overlay import depth_picture, floor_picture
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.skill import Skill
@@ -104,7 +104,7 @@ class Session(ABC):
 
     def forget_map(self) -> None:
         """Begin the map of the floor anew."""
-        self._map = FloorMap(self.sim.base_pose)
+        self._map = map_of(self.sim.robot, self.sim.base_pose)
 
     def pictures(self, pixels: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """What the robot sees now: depth, colours where there are any, and a map of the floor; (H, W, 3) uint8."""

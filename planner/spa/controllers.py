@@ -19,7 +19,8 @@ from planner.spa.voxel_map import CloudClearance, Map
 from rearrange.home.apartments.floor_grid import DistanceField
 from rearrange.home.geometry import PlanePose, wrap_angle
 from rearrange.home.simulation.simulator_interface import Simulator
-from skills.experts.motion import CUP, Tool, assemble, at_pose, drive, servo
+from skills.experts.arm_model import HAND, Tool
+from skills.experts.motion import assemble, at_pose, drive, servo, still
 from skills.experts.reach_plan import Aim, Target, facing_axis, leaning_axis, plan_reach
 from skills.experts.trajectory import Follower
 from skills.experts.withdraw import plan_exit
@@ -43,7 +44,6 @@ _LEANS_RAD = tuple(math.radians(a) for a in (0, 15, 30, 45))  # of the object wh
 _LEAN_COST_STEPS = 120.0  # per radian: a leaning object may fall over
 _DROP_M = 0.03  # height from which it is let go
 _UP = np.array([0.0, 0.0, 1.0])
-_STILL = np.zeros(7), (0.0, 0.0)  # commands of an arm and a base that do not move
 
 
 class Memory:
@@ -54,11 +54,11 @@ class Memory:
     def of(self, sim: Simulator) -> Memory:
         """This memory, emptied when another episode has begun."""
         if self.episode != sim.episode.id:
-            self.episode, self.map = sim.episode.id, Map(sim.base_pose)
+            self.episode, self.map = sim.episode.id, Map(sim.base_pose, sim.robot.base)
             self.scanned = False
             self.stood: dict[tuple[float, ...], list[tuple[float, float]]] = {}  # target -> where it stood before it
             self.ways: dict[tuple[float, ...], int] = {}  # target -> how often it has set out for it
-            self.tool = CUP  # how the object lies in the hand
+            self.tool = HAND  # how the object lies in the hand
         return self
 
 
@@ -98,7 +98,7 @@ class NavigateSPA(_SPA):
     def command(self) -> Command:
         """The parts of the next action by name."""
         base, stop = self._base()
-        return {"arm": np.zeros(7), "grip": 1.0 if self.senses.is_holding else -1.0, "base": base, "stop": stop}
+        return {"arm": still(self.senses), "grip": 1.0 if self.senses.is_holding else -1.0, "base": base, "stop": stop}
 
     def _base(self) -> tuple[tuple[float, float], float]:
         senses, memory = self.senses, self.memory
@@ -157,7 +157,7 @@ class _Reaching(_SPA):
         self._leaving = False
         self._wait = self._pressed = self._exits = 0
 
-    def _reach(self, aim: Aim, tool: Tool = CUP, standoff_m: tuple[float, ...] = (0.07,)) -> None:
+    def _reach(self, aim: Aim, tool: Tool = HAND, standoff_m: tuple[float, ...] = (0.07,)) -> None:
         """Plan the way in, unless there is one, or it was planned in vain a moment ago."""
         if self._follower is not None:
             return
@@ -174,7 +174,7 @@ class _Reaching(_SPA):
 
     def _leave(self) -> tuple[np.ndarray, tuple[float, float]]:
         """Arm and base on the way back to rest."""
-        rest_m = self.skill.config.rest_position_m
+        rest_m = self.skill.rest_m(self.senses)
         if not self._leaving or self._follower.stuck:
             self._leaving, self._exits = True, self._exits + 1
             clearance = CloudClearance(self.senses, self.memory.map, self.senses.hand()[0])
@@ -184,15 +184,19 @@ class _Reaching(_SPA):
             return self._follower.command()
         return servo(self.senses, np.array(self.senses.from_base(rest_m)), 0.02), (0.0, 0.0)
 
+    def _still(self) -> tuple[np.ndarray, tuple[float, float]]:
+        """Arm and base that do not move."""
+        return still(self.senses), (0.0, 0.0)
+
     def _come(self) -> tuple[np.ndarray, tuple[float, float]] | None:
         """Arm and base on the way in; None at its end."""
         if self._follower is None:
-            return _STILL
+            return self._still()
         if self._follower.done:
             return None
         if self._follower.stuck:
             self._follower = None
-            return _STILL
+            return self._still()
         return self._follower.command()
 
     def _come_and_press(self) -> tuple[np.ndarray, tuple[float, float]]:
@@ -253,7 +257,7 @@ class PlaceSPA(_Reaching):
             return {"arm": arm, "grip": -1.0, "base": base}
         self._reach(self._aim, self.memory.tool, _STANDOFF_M)
         step = self._come()
-        arm, base = _STILL if step is None else step
+        arm, base = self._still() if step is None else step
         return {"arm": arm, "grip": -1.0 if step is None else 1.0, "base": base}
 
     def _aim(self, heading: float) -> Iterator[Target]:
@@ -281,7 +285,7 @@ class OpenSPA(_Reaching):
             self._from = self._from or senses.base_pose[:2]
             self._pulling += 1
             self._pulled = math.dist(self._from, senses.base_pose[:2]) > _PULL_M or self._pulling > _PULL_STEPS
-            return {"arm": np.zeros(7), "grip": 1.0, "base": (-_PULL_SPEED / senses.config.base_speed_m_s, 0.0)}
+            return {"arm": still(senses), "grip": 1.0, "base": (-_PULL_SPEED / senses.config.base_speed_m_s, 0.0)}
         if self._from is not None:  # it slipped off
             self._pulled = True
         self._reach(self._aim)

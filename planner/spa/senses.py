@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import mujoco
 import numpy as np
 
 from rearrange.home.geometry import PlanePose, quat_matrix
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.cameras import camera_points, to_world
+from rearrange.home.robot.robot import Robot
 from rearrange.home.simulation.simulator_interface import Simulator
-from skills.experts.motion import arm_model
+from skills.experts.arm_model import arm_model
 
 SIZE, FAR_M = 96, 10.0  # pixels and range of the depth image
 _OWN_M, _LOAD_M = 0.05, 0.22  # around the robot's arm, and around the hand while it holds something: not an obstacle
@@ -25,7 +27,7 @@ class Senses:
     """The robot's own view. Poses are in the frame of its odometry, which does not drift here."""
 
     def __init__(self, sim: Simulator) -> None:
-        self._sim, self.config = sim, sim.config
+        self._sim, self.config, self.robot = sim, sim.config, sim.robot
 
     @property
     def base_pose(self) -> PlanePose:
@@ -34,15 +36,15 @@ class Senses:
 
     @property
     def is_holding(self) -> bool:
-        """The suction holds something."""
+        """The hand holds something."""
         return self._sim.is_holding
 
     def arm_positions(self) -> np.ndarray:
-        """Joint angles (7,)."""
+        """Posture of the arm (joints,)."""
         return self._sim.arm_positions()
 
     def arm_targets(self) -> np.ndarray:
-        """What the motors were told (7,)."""
+        """What its motors were told (joints,)."""
         return self._sim.arm_targets()
 
     def to_base(self, point: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -55,7 +57,7 @@ class Senses:
 
     def hand(self) -> tuple[np.ndarray, np.ndarray]:
         """Position (3,) and rotation (3, 3) of the end-effector in the odometry frame, from the joint angles."""
-        tip, turned = arm_model().hand(self.arm_positions())
+        tip, turned = arm_model(self.robot).hand(self.arm_positions())
         yaw = self.base_pose[2]
         cos, sin = math.cos(yaw), math.sin(yaw)
         heading = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
@@ -70,8 +72,8 @@ class Senses:
         """What the camera sees but for the robot itself and what it holds: (n, 3), odometry frame."""
         depth = self.depth_m().ravel()
         seen = np.isfinite(depth)
-        local = camera_points(depth, seen)
-        centres, radii = arm_spheres(self.arm_positions())
+        local = camera_points(self.robot.head, depth, seen)
+        centres, radii = arm_spheres(self.robot, self.arm_positions())
         if self.is_holding:
             centres, radii = np.vstack([centres, centres[-1:]]), np.append(radii, _LOAD_M)
         local = local[~_inside(local, centres, radii + _OWN_M)]
@@ -81,32 +83,37 @@ class Senses:
 # ------------------------------------------------------------------ the robot's own shape
 
 @cache
-def _balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _balls(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Balls that fill the arm: index of their body (n,), place in it (n, 3), radius (n,); the hand's are the last."""
-    model = arm_model().model
+    arm = arm_model(robot)
+    model, hand = arm.model, arm.model.body(robot.hand.body).id
     bodies, places, radii = [], [], []
-    for geom in range(model.ngeom):
-        name = model.geom(geom).name
-        if name not in ("arm_shoulder", "arm_upperarm", "arm_forearm", "arm_wrist"):
+    for geom in np.flatnonzero(model.geom_contype != 0):
+        if not arm.is_of_arm(int(model.geom_bodyid[geom])) or model.geom_bodyid[geom] == hand:
             continue
-        radius, half = model.geom_size[geom, :2]
-        axis = quat_matrix(model.geom_quat[geom])[:, 2]
+        longest, (radius, half) = 2, model.geom_size[geom, :2]
+        if model.geom_type[geom] != mujoco.mjtGeom.mjGEOM_CAPSULE:
+            extents = model.geom_aabb[geom, 3:]
+            longest = int(extents.argmax())
+            radius = float(np.delete(extents, longest).max())
+            half = float(extents[longest]) - radius
+        axis = quat_matrix(model.geom_quat[geom])[:, longest]
         for share in np.linspace(-1.0, 1.0, max(2, math.ceil(2 * half / radius))):
             bodies.append(int(model.geom_bodyid[geom]))
             places.append(model.geom_pos[geom] + share * half * axis)
             radii.append(radius)
-    for along, radius in ((-0.07, 0.05), (-0.03, 0.05), (0.03, 0.025)):  # palm and cup
-        bodies.append(int(model.body("gripper").id))
+    for along, radius in robot.hand.balls_m:
+        bodies.append(int(hand))
         places.append(np.array([along, 0.0, 0.0]))
         radii.append(radius)
     return np.array(bodies), np.array(places), np.array(radii)
 
 
-def arm_spheres(arm_rad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Centres (n, 3) in the base frame and radii (n,) of balls that fill the arm at these joint angles."""
-    arm = arm_model()
-    arm.set(arm_rad)
-    bodies, places, radii = _balls()
+def arm_spheres(robot: Robot, posture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centres (n, 3) in the base frame and radii (n,) of balls that fill the arm in a posture."""
+    arm = arm_model(robot)
+    arm.set(posture)
+    bodies, places, radii = _balls(robot)
     turned = np.einsum("nij,nj->ni", arm.data.xmat[bodies].reshape(-1, 3, 3), places)
     return arm.data.xpos[bodies] + turned, radii
 

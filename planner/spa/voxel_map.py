@@ -15,7 +15,7 @@ from rearrange.home.apartments.floor_grid import CELL_M, DistanceField, FloorGri
 from rearrange.home.geometry import PlanePose
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.cameras import mounting
-from rearrange.home.robot.fetch import BASE_RADIUS_M, HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.home.robot.robot import Base
 
 HALF_M, HEIGHT_M = 16.0, 1.4  # of the map around where the robot began
 LOW_M = 0.08  # what is lower is floor
@@ -28,9 +28,10 @@ _MOST_M = 0.05  # distances are known up to this one
 
 
 class Map:
-    """Occupied boxes; `boxes` (cells in x, in y, in z) bool."""
+    """Occupied boxes around a robot with a base; `boxes` (cells in x, in y, in z) bool."""
 
-    def __init__(self, pose: PlanePose) -> None:
+    def __init__(self, pose: PlanePose, base: Base) -> None:
+        self._radius_m = base.radius_m
         self.corner = np.array([pose[0] - HALF_M, pose[1] - HALF_M])
         self.boxes = np.zeros((round(2 * HALF_M / CELL_M),) * 2 + (round(HEIGHT_M / CELL_M),), np.bool_)
 
@@ -41,8 +42,9 @@ class Map:
         frame = np.array([math.cos(yaw), math.sin(yaw), x - self.corner[0], y - self.corner[1]])
         low = [max(0, int((v - _CARVE_M) / CELL_M)) for v in frame[2:]]
         high = [min(len(self.boxes), int((v + _CARVE_M) / CELL_M)) for v in frame[2:]]
-        slope = math.tan(math.radians(HEAD_CAMERA_FOV_DEG / 2))
-        eye, axes = np.array(HEAD_CAMERA_POSITION_M), mounting("head")[:3]
+        camera = senses.robot.head
+        slope = math.tan(math.radians(camera.fov_deg / 2))
+        eye, axes = np.array(camera.position_m), mounting(camera)[:3]
         _carve(self.boxes, np.array([*low, *high]), frame, axes, eye, depth, slope, CELL_M, _BEHIND_M)
         i, j, k = (((points[:, c] - (*self.corner, 0.0)[c]) / CELL_M).astype(int) for c in range(3))
         n, m = self.boxes.shape[0], self.boxes.shape[2]
@@ -58,7 +60,7 @@ class Map:
 
     def floor(self, room_m: float) -> FloorGrid:
         """Where the base can stand; coordinates are from the corner of the map."""
-        return FloorGrid(_swollen(self.boxes.any(2), (BASE_RADIUS_M + room_m) / CELL_M))
+        return FloorGrid(_swollen(self.boxes.any(2), (self._radius_m + room_m) / CELL_M))
 
     def way_to(self, senses: Senses, target: tuple[float, float], away_m: tuple[float, float],
                avoid: list[tuple[float, float]]) -> tuple[PlanePose, DistanceField] | None:
@@ -141,7 +143,7 @@ class CloudClearance:
     """
 
     def __init__(self, senses: Senses, home: Map, target: np.ndarray | None, ignore_m: float = 0.10) -> None:
-        self.checks = 0
+        self.checks, self._robot = 0, senses.robot
         x, y, _ = senses.base_pose
         points = np.vstack([home.near(x, y), senses.points()])
         points = points[(points[:, 2] > LOW_M) & (np.hypot(points[:, 0] - x, points[:, 1] - y) < _ARM_REACH_M + 0.7)]
@@ -157,13 +159,15 @@ class CloudClearance:
         cos, sin = math.cos(yaw), math.sin(yaw)
         dx, dy = self.points[:, 0] - x, self.points[:, 1] - y
         local = np.column_stack([cos * dx + sin * dy, cos * dy - sin * dx, self.points[:, 2]])
-        low = local[:, 2] < 0.38
-        least = min(_MOST_M, float((np.hypot(local[low, 0], local[low, 1]) - BASE_RADIUS_M).min(initial=_MOST_M)))
-        body = ~low & (local[:, 2] < 1.3)
-        least = min(least, float((np.hypot(local[body, 0] + 0.07, local[body, 1]) - 0.17).min(initial=_MOST_M)))
+        base, (ahead_m, radius_m, top_m) = self._robot.base, self._robot.base.trunk_m
+        low = local[:, 2] < base.height_m
+        least = min(_MOST_M, float((np.hypot(local[low, 0], local[low, 1]) - base.radius_m).min(initial=_MOST_M)))
+        trunk = ~low & (local[:, 2] < top_m)
+        away_m = np.hypot(local[trunk, 0] - ahead_m, local[trunk, 1]) - radius_m
+        least = min(least, float(away_m.min(initial=_MOST_M)))
         if base_only:
             return least
-        return min(least, gap_m(local, *arm_spheres(arm_rad), _MOST_M))
+        return min(least, gap_m(local, *arm_spheres(self._robot, arm_rad), _MOST_M))
 
 
 def _crossed(filled: np.ndarray, start: np.ndarray, end: np.ndarray, spare: float) -> int:

@@ -11,6 +11,7 @@ from rearrange.command_line.composition.options import ListOptions
 from rearrange.command_line.runs.finished_runs import why_not
 from rearrange.command_line.runs.run_directory import read_status, runs
 from rearrange.env.registration import environment_id
+from rearrange.home.robot import OFFERED, ROBOTS, hands_of
 from rearrange.home.text_table import columns
 from skills import pretrained
 
@@ -38,6 +39,7 @@ def text(output: Path) -> str:
         module, how = SIMULATORS.get(name, (name, ""))
         there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
         lines.append(f"  {name:<16}{there:<33}{options.title('sim', name)}")
+    lines += ["", "robots (sim.robot=), with their hands (sim.hand=)", *(f"  {line}" for line in _robot_lines())]
     lines += ["", "trained policies that come with the package (pretrained)"]
     lines += [f"  {line}" for line in _pretrained_lines(pretrained.names())]
     lines += ["", f"training runs in {output}/, the newest first (newest: the first of a skill that is finished)"]
@@ -50,10 +52,17 @@ def _id_of(group: str, name: str) -> str:
     return environment_id(name if name in options.ours(group) else options.OFFERED[group].kind)
 
 
+def _robot_lines() -> list[str]:
+    """Ours with their hands; of installed packages, which are not imported, where each is."""
+    rows = [(name, ", ".join(robot.hand.kind for robot in hands_of(name)), "") for name in ROBOTS]
+    rows += [(name, "", value) for name, value in sorted(OFFERED.installed().items()) if name not in ROBOTS]
+    return [*columns(rows), *OFFERED.left_out(ROBOTS)]
+
+
 def _pretrained_lines(names: list[str]) -> list[str]:
     """A table of the published policies: steps of training, and success in validation and test homes by each
     protocol."""
-    rows = [("policy", "trained", "episodes begin by", "success, val", "success, test")]
+    rows = [("policy", "robot", "trained", "episodes begin by", "success, val", "success, test")]
     for name in names:
         card = pretrained.card(name)
         trained = f"{pretrained.steps(card) / 1e6:.1f} M steps"
@@ -61,9 +70,9 @@ def _pretrained_lines(names: list[str]) -> list[str]:
         for row in card["evaluations"]:
             found.setdefault(row["protocol"], {})[row["split"]] = f"{row['success']:.1%}, n = {row['episodes']}"
         for number, (protocol, of) in enumerate(found.items()):
-            rows.append(("", "", protocol, of.get("val", ""), of.get("test", "")) if number else
-                        (name, trained, protocol, of.get("val", ""), of.get("test", "")))
-        rows += [] if found else [(name, trained, "not evaluated", "", "")]
+            rows.append(("", "", "", protocol, of.get("val", ""), of.get("test", "")) if number else
+                        (name, card.get("robot", "any"), trained, protocol, of.get("val", ""), of.get("test", "")))
+        rows += [] if found else [(name, card.get("robot", "any"), trained, "not evaluated", "", "")]
     return columns(rows)
 
 

@@ -20,12 +20,11 @@ from rearrange.env.scenario_episodes import Scenario, scenario_episode, scenario
 from rearrange.home.apartments.episodes import Episode, read_episodes
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.errors import UserError
-from rearrange.home.mapping.floor_map import FloorMap
+from rearrange.home.mapping.floor_map import FloorMap, map_of
 from rearrange.home.pictures.depth_noise import noisy_depth, punch_holes
 from rearrange.home.pictures.looks import PLAIN, LookSeeds, draw_looks
 from rearrange.home.pictures.spectator_camera import SpectatorCamera
 from rearrange.home.pictures.window import WatchedEnv
-from rearrange.home.robot.cameras import RANGE_M
 from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.observations import CAMERA_OF, OBSERVATIONS, Observation, wording
 from rearrange.home.simulation.simulator_interface import PICTURE_SIZE, Point
@@ -173,13 +172,13 @@ class HomeScene:
     def _measured(self, depth: np.ndarray) -> np.ndarray:
         """A depth image with the noise and the holes that there shall be."""
         if self.settings.random_depth_noise:
-            noisy_depth(depth, RANGE_M, self.settings.random_depth_noise, self._look_rng)
+            noisy_depth(depth, self.sim.robot.head.range_m, self.settings.random_depth_noise, self._look_rng)
         if self.settings.random_depth_holes:
             punch_holes(depth, self.settings.random_depth_holes, self._look_rng)
         return depth
 
     def _map(self, depth: np.ndarray) -> None:
-        self.floor_map = self.floor_map or FloorMap(self.start_base_pose)
+        self.floor_map = self.floor_map or map_of(self.sim.robot, self.start_base_pose)
         self.floor_map.add(depth, self.sim.base_pose, self.sim.ee_in_base)
 
     def told(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def scene_data(settings: HomeSettings, listed: Sequence[Episode] | None) -> Scen
     """What a simulator that reads a scene data set needs to know of it. It must have the scenes of the episodes: of
     those that are listed, or else of the homes of the split. """
     in_scenes = listed is None and draws_in_scenes(settings)
-    return SceneData(settings.scene_dataset, settings.robot, settings.gpu_device,
+    return SceneData(settings.scene_dataset, settings.robot_urdf, settings.gpu_device,
                      () if in_scenes else scenes_of(settings.homes, settings.num_layouts, listed),
                      tuple(settings.observations or ()), settings.camera_size, settings.mix < 1.0)
 

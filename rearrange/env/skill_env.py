@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 
 from rearrange.env.home_env import HomeEnv, HomeSettings
-from rearrange.home.action_layout import ACTION_SIZES, action_slices
+from rearrange.home.action_layout import action_size, action_slices
 from rearrange.home.apartments.episodes import Episode, NoStartPose
 from rearrange.home.episodes.scene_check import check_joints
 from rearrange.home.errors import CannotStart, UserError
@@ -32,7 +32,7 @@ from rearrange.home.simulation.simulator_interface import Simulator
 if TYPE_CHECKING:
     from skills.skill import Skill
 
-__all__ = ["ACTION_SIZES", "ENV_FAILURES", "FAR_M", "OBSERVATIONS", "HomeSettings", "Observation", "RearrangeEnv"]
+__all__ = ["ENV_FAILURES", "FAR_M", "OBSERVATIONS", "HomeSettings", "Observation", "RearrangeEnv"]
 
 ENV_FAILURES = ("time_limit", "unstable")  # ends of an episode beside the skill's own; both truncate
 _MAX_SKIPPED = 50  # episodes tried at one reset
@@ -68,11 +68,11 @@ class RearrangeEnv(HomeEnv):
         self.scene.depth_size = home.depth_size if takes_images(skill.observation_keys) else 0
         self.scene.maps_floor = any(key in OF_MAP for key in skill.observation_keys)
         self._episodes_share = home.episodes_share if episodes_share is None else episodes_share
-        self._slices = action_slices(skill.action_parts)
-        width = sum(ACTION_SIZES[name] for name in self._slices)
+        robot = self.sim.robot
+        self._slices, width = action_slices(robot, skill.action_parts), action_size(robot, skill.action_parts)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (width,), np.float32)
         self._keys = shown(skill.observation_keys, self.scene.depth_size > 0)
-        boxes = space_of(self._keys, self.scene.depth_size) | seen_space(home.observations, home.camera_size)
+        boxes = space_of(self._keys, self.scene.depth_size, robot) | seen_space(home.observations, home.camera_size)
         self._adviser: Adviser | None = None
         self._make_adviser = adviser
         if adviser is not None:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from rearrange.habitat.frames import camera_transform, matrix4, vector
+from rearrange.habitat.robot import ROBOT
 from rearrange.home.apartments.segmentation import MOST, NOTHING
 from rearrange.home.numba_cache import float32, njit
-from rearrange.home.robot.cameras import FOV_DEG, RANGE_M, mounting
+from rearrange.home.robot.cameras import mounting
 
+FOV_DEG, RANGE_M = ROBOT.head.fov_deg, ROBOT.head.range_m
 _SMALLEST = 8  # pixels of the camera that is always there: with none, Habitat makes no renderer
 # Image -> Habitat's type of sensor, Magnum's format of pixels, and the array that they are read into.
 _KINDS = {"depth": ("DEPTH", "R32F", np.float32, ()), "rgb": ("COLOR", "RGBA8_UNORM", np.uint8, (4,)),
@@ -53,7 +55,7 @@ class Cameras:
     def ride_on(self, base: Any) -> None:
         """Let the head camera follow the scene node of a base, which stands at the origin of its slides, not turned."""
         node = np.array(base.absolute_transformation(), float)  # Habitat puts it at the centre of mass of the link
-        self._base, self._in_base = base, matrix4(np.linalg.inv(node) @ camera_transform(mounting("head")))
+        self._base, self._in_base = base, matrix4(np.linalg.inv(node) @ camera_transform(mounting(ROBOT.head)))
 
     def depth(self, size: int) -> np.ndarray:
         """What the head camera sees: (size, size, 1) float32, 0..1 over 10 m."""

@@ -31,7 +31,6 @@ from rearrange.home.episodes.scene_episodes import in_terms_of
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import matrix_quat, quat_matrix
 from rearrange.home.pictures.looks import PLAIN, Looks
-from rearrange.home.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD
 from rearrange.home.robot.motors import move_targets
 from rearrange.home.scene_files.scene_data import SceneData
 from rearrange.home.simulation.mujoco.build_model import handle_part
@@ -56,7 +55,6 @@ _AWAY_M = (-50.0, -50.0)  # where the robot is while objects come to rest
 _SETTLE_CHUNK = 12  # physics steps between two looks whether all objects rest
 _RESTS_M_S = 0.01
 _HANDLE_REACH_M = 0.01  # so near to the handle's box a contact is one with the handle
-_ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
 
 class HabitatSimulator(RobotInHome):
@@ -97,7 +95,7 @@ class HabitatSimulator(RobotInHome):
         world = self.world
         self.episode, self._numbered = episode, None
         self.held = None
-        self.robot.place(*_AWAY_M, 0.0, ARM_START_RAD)
+        self.body.place(*_AWAY_M, 0.0, self.robot.arm.start)
         if loaded:
             world.forget_pairs()
         self._objects = world.take_objects(episode.objects, episode.object_paths)
@@ -117,9 +115,9 @@ class HabitatSimulator(RobotInHome):
         home, loaded = self._homes.enter(episode)
         self._scene = home if isinstance(home, SceneHome) else None  # None in one of our homes
         if loaded:
-            self.robot = Fetch(world.habitat, world.robot)
-            world.camera.ride_on(self.robot.base_node)
-            self._hold = Hold(world.habitat, world.simulator, self.robot)
+            self.body = Fetch(world.habitat, world.robot)
+            world.camera.ride_on(self.body.base_node)
+            self._hold = Hold(world.habitat, world.simulator, self.body)
         if self._scene is None:
             self._origin = (0.0, 0.0, 0.0)
             if loaded:
@@ -127,7 +125,7 @@ class HabitatSimulator(RobotInHome):
         elif loaded or home is not self.home:
             self._origin = home.origin_m
             x, up, z = to_y_up(home.origin_m)
-            self.robot.stand_on(vector(x, up + world.stage_margin_m, z))
+            self.body.stand_on(vector(x, up + world.stage_margin_m, z))
             links = {name: world.link_called(handle, link) for name, (handle, link) in home.links.items()}
             self.joints = Joints(links, damped=False)
             world.let_pass(home.origin_m[2] + THIN_M)
@@ -149,8 +147,9 @@ class HabitatSimulator(RobotInHome):
         for thing in self._objects:
             thing.awake = False
 
-    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        self.robot.place(x, y, yaw, arm_rad)
+    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] | None = None) -> None:
+        arm_rad = self.robot.arm.start if arm_rad is None else arm_rad
+        self.body.place(x, y, yaw, arm_rad)
         self._target_rad[:] = arm_rad
         self._read_pose()
         self._forget_forces()
@@ -158,7 +157,7 @@ class HabitatSimulator(RobotInHome):
     def robot_collides(self) -> bool:
         simulator = self.world.simulator
         simulator.perform_discrete_collision_detection()
-        return collides(simulator.get_physics_contact_points(), self.robot.id, self._held_id, _TOUCH_TOLERANCE_M)
+        return collides(simulator.get_physics_contact_points(), self.body.id, self._held_id, _TOUCH_TOLERANCE_M)
 
     def blocked(self, start: Point, end: Point) -> bool:
         """True when walls, furniture, doors or drawers cross the straight line between two points (world frame).
@@ -169,7 +168,7 @@ class HabitatSimulator(RobotInHome):
             return False
         start = self._there(start)
         ray = self.world.habitat.geo.Ray(vector(*start), vector(*np.subtract(self._there(end), start)))
-        passed = {self.robot.id, *self.robot.body.link_object_ids, *self._index_of}
+        passed = {self.body.id, *self.body.body.link_object_ids, *self._index_of}
         return any(hit.object_id not in passed for hit in self.world.simulator.cast_ray(ray, 1.0).hits)
 
     # ------------------------------------------------------------------ one step
@@ -177,24 +176,25 @@ class HabitatSimulator(RobotInHome):
     def step(self, arm: list[float] | None = None, grip: float | None = None, base: list[float] | None = None) -> None:
         config = self.config
         if arm is not None:
-            move_targets(self._target_rad, np.array(arm, float), self._arm_rad, config.max_joint_delta_rad,
-                         config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._ctrl)
+            of = self.robot.arm
+            move_targets(self._target_rad, np.array(arm, float), self._arm_rad, of.delta, of.lag, of.low, of.high,
+                         self._ctrl)
         forward, turn = (0.0, 0.0) if base is None else base
         speed = config.base_speed_m_s * forward
         self.joints.damp()
-        self.robot.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
-        self.robot.follow(self._target_rad.tolist())
+        self.body.drive((speed * self._cos, speed * self._sin, config.base_turn_rad_s * turn))
+        self.body.follow(self._target_rad.tolist())
         self.world.advance(SUBSTEPS)
-        arm_n, base_n, self._touches = forces(self.world.contacts(), self.robot.parts, self._held_id)
+        arm_n, base_n, self._touches = forces(self.world.contacts(), self.body.parts, self._held_id)
         self._take_forces(arm_n, base_n)
         self._read_pose()
-        speeds = self.robot.speeds()
+        speeds = self.body.speeds()
         self.unstable = not (max(speeds) < MAX_SPEED and min(speeds) > -MAX_SPEED and math.isfinite(sum(speeds)))
         self._hold_or_release(grip)
 
     def _read_pose(self) -> None:
-        base_pose, self._arm_rad = self.robot.read()
-        self._cup, tip, matrix = self.robot.hand()
+        base_pose, self._arm_rad = self.body.read()
+        self._cup, tip, matrix = self.body.hand()
         self._take_pose(base_pose, self._here(*numbers(tip)), matrix)
         self._twin.is_current = False
 
@@ -205,7 +205,7 @@ class HabitatSimulator(RobotInHome):
     def _hold_or_release(self, grip: float | None) -> None:
         self.hold_broken = self.released = False
         if self._hold.holding:
-            if self._hold.stretch_m(self._cup) > self.config.hold_break_m:
+            if self._hold.stretch_m(self._cup) > self.robot.hand.break_m:
                 self.hold_broken = True
             elif grip is not None and grip < 0.0:
                 self.released = True
@@ -252,7 +252,7 @@ class HabitatSimulator(RobotInHome):
         return self._arm_rad
 
     def arm_velocities(self) -> np.ndarray:
-        return self.robot.arm_speeds()
+        return self.body.arm_speeds()
 
     def arm_targets(self) -> np.ndarray:
         return self._target_rad
@@ -364,7 +364,7 @@ class HabitatSimulator(RobotInHome):
     def _number_things(self) -> None:
         """Number what is in the external scene, once in an episode."""
         if self._numbered is not self.episode:
-            world, robot = self.world, self.robot
+            world, robot = self.world, self.body
             bodies = {handle: body for handle, body in world.bodies.items() if body.object_id != robot.id}
             self._furniture = number_things(self._objects, robot.body, world.furniture, bodies, self.joints.where)
             self._numbered = self.episode

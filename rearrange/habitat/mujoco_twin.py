@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import mujoco
 
 from rearrange.home.apartments.episodes import Episode
-from rearrange.home.robot.fetch import TORSO_JOINT_NAME
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 if TYPE_CHECKING:
@@ -35,7 +34,8 @@ class Twin:
             return twin
         data, model, home = twin.data, twin.model, twin.home
         data.qpos[home.base_qpos] = sim.base_pose
-        data.qpos[model.joint(TORSO_JOINT_NAME).qposadr[0]] = sim.robot.torso_m
+        for joint, position in sim.body.still.items():
+            data.qpos[model.joint(joint).qposadr[0]] = position
         data.qpos[home.arm_qpos] = data.ctrl[home.arm_ctrl] = sim.arm_positions()
         for name in sim.home.handles:
             data.qpos[model.joint(name).qposadr[0]] = sim.joint_position(name)

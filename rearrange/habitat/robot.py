@@ -16,9 +16,11 @@ from rearrange.habitat.driving_base import BASE_JOINTS, SHIFT
 from rearrange.habitat.export.fetch_links import EE_OFFSET_M
 from rearrange.habitat.frames import rotation_of_link, vector
 from rearrange.home.errors import UserError
-from rearrange.home.robot import fetch
+from rearrange.home.robot.fetch import FETCH, SERVOS, TORSO
 from rearrange.home.simulation.mujoco.build_model import TIMESTEP_S
 
+ROBOT = FETCH
+"""The only robot in Habitat."""
 # habitat-lab's FetchSuctionRobot.
 ARM_LINKS = tuple(range(15, 22))
 CUP_LINK = 23
@@ -29,7 +31,7 @@ _HEAD_TILT_RAD = math.pi / 2
 # error * stiffness / damping, 10 to 15 1/s. With habitat-lab's gains, 0.3 and 0.3, that would be 120 1/s: a motor at
 # its limit, as the shoulder's when the base turns, swings far beyond its target, and every jerk of a policy's noise is
 # passed on.
-_ARM_GAINS = [(1.0 - math.exp(-TIMESTEP_S * stiff / damped), 1.0) for stiff, damped, _ in fetch._SERVOS]  # noqa: SLF001
+_ARM_GAINS = [(1.0 - math.exp(-TIMESTEP_S * stiff / damped), 1.0) for stiff, damped, _ in SERVOS]
 _TORSO_GAINS = (1.0, 1.0)  # of position and of velocity; with the arm's, its weight would lower the torso by 2 mm
 _OTHER_GAINS = (0.3, 0.3)
 # Bullet multiplies the coefficients of what touches, and exported furniture has 1; MuJoCo takes the greater one, 0.7
@@ -49,14 +51,15 @@ class Fetch:
         number = {name: link for link, name in joint_of.items()}
         self._base = [number[name] for name, _, _ in BASE_JOINTS]
         self._arm, self._torso, self.cup = [link + SHIFT for link in ARM_LINKS], TORSO_LINK + SHIFT, CUP_LINK + SHIFT
-        for link, name in zip(self._arm, fetch.JOINT_NAMES):
+        for link, name in zip(self._arm, FETCH.arm.names):
             there = joint_of.get(link, "missing")
             if not there.startswith(name):
-                raise UserError(f"sim.robot: the URDF is not a Fetch as habitat-lab knows it: its joint {link - SHIFT} "
-                                f"should be {name}, not {there}; take robots/fetch.urdf of rearrange scenes export.")
+                raise UserError(f"sim.robot_urdf: the URDF is not a Fetch as habitat-lab knows it: its joint "
+                                f"{link - SHIFT} should be {name}, not {there}; take robots/fetch.urdf of rearrange "
+                                "scenes export.")
         if self.cup not in joint_of:
-            raise UserError(f"sim.robot: the URDF is not a Fetch with a suction cup: it has no link {CUP_LINK}; take "
-                            "robots/fetch.urdf of rearrange scenes export.")
+            raise UserError("sim.robot_urdf: the URDF is not a Fetch with a suction cup: it has no link "
+                            f"{CUP_LINK}; take robots/fetch.urdf of rearrange scenes export.")
         self.parts = RobotParts(self.id, frozenset(range(-1, self._arm[0])), self.cup)
         self._cup_node, self.base_node = (body.get_link_scene_node(link) for link in (self.cup, self._base[-1]))
         self._tip = vector(EE_OFFSET_M, 0.0, 0.0)
@@ -66,7 +69,7 @@ class Fetch:
         self._arm_speed_at = _slice_of([speed_at(link) for link in self._arm])
         self._torso_at = position_at(self._torso)
         self._rest = [0.0] * len(body.joint_positions)
-        self._rest[self._torso_at] = fetch.TORSO_START_M
+        self._rest[self._torso_at] = FETCH.arm.still[TORSO]
         self._rest[position_at(HEAD_LINKS[1] + SHIFT)] = _HEAD_TILT_RAD
         for link in body.get_link_ids():
             body.set_link_friction(link, FRICTION)
@@ -81,7 +84,7 @@ class Fetch:
             body.remove_joint_motor(motor)
         base = dict(zip(self._base, _BASE_FORCE))
         servos = {self._torso: (_TORSO_GAINS, _TORSO_FORCE_N * TIMESTEP_S)}
-        for link, gains, (_, _, force) in zip(self._arm, _ARM_GAINS, fetch._SERVOS):  # noqa: SLF001 one table of motors
+        for link, gains, (_, _, force) in zip(self._arm, _ARM_GAINS, SERVOS):
             servos[link] = gains, force * TIMESTEP_S
         for link in body.get_link_ids():
             if body.get_link_num_dofs(link) != 1:
@@ -124,7 +127,7 @@ class Fetch:
         positions = self.body.joint_positions
         # Bullet ends a substep with the links where they were before it; setting the joints moves them.
         self.body.joint_positions = positions
-        self.torso_m = positions[self._torso_at]
+        self.still = {TORSO: positions[self._torso_at]}
         return [positions[at] for at in self._base_at], np.array(positions[self._arm_at], float)
 
     def speeds(self) -> list[float]:

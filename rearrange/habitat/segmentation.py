@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from rearrange.habitat.driving_base import SHIFT
-from rearrange.habitat.robot import ARM_LINKS, HEAD_LINKS, TORSO_LINK
+from rearrange.habitat.robot import ARM_LINKS, HEAD_LINKS, ROBOT, TORSO_LINK
 from rearrange.home.apartments import segmentation
 from rearrange.home.apartments.parts import Part
 from rearrange.home.geometry import PlanePose
 from rearrange.home.robot.cameras import camera_points, to_world
-from rearrange.home.robot.fetch import HEAD_CAMERA_RANGE_M
 from rearrange.home.simulation.scenes.drawers_and_doors import plain_name
 from rearrange.home.simulation.simulator_interface import NOTHING
 
@@ -51,10 +50,10 @@ def owners_in(depth: np.ndarray, base_pose: PlanePose,
         base_pose: x, y (m) and yaw (rad) of the robot.
         shapes: owner's number and box; a pixel belongs to the first box in which it lies.
     """
-    metres = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(HEAD_CAMERA_RANGE_M)).astype(np.float32)
+    metres = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(ROBOT.head.range_m)).astype(np.float32)
     flat = metres.ravel()
     seen = np.flatnonzero(np.isfinite(flat))
-    points = to_world(camera_points(flat, seen), base_pose)
+    points = to_world(camera_points(ROBOT.head, flat, seen), base_pose)
     owners, found = np.full(flat.size, NOTHING, np.int32), np.full(len(seen), NOTHING, np.int32)
     for owner, box in shapes:
         close = np.abs(points - box.middle) <= np.linalg.norm(box.half) + _SLACK_M

@@ -44,7 +44,7 @@ class World:
         self._files = own_folder()
         self._own = folder = Path(self._files.name).resolve()
         self._robot_file = data.robot_file() or write_robot(folder)
-        need_urdf(self._robot_file, f"sim.robot={data.robot or 'null'}:")
+        need_urdf(self._robot_file, f"sim.robot_urdf={data.robot_urdf or 'null'}:")
         self._physics = folder / "physics_config.json"
         self._physics.write_text(json.dumps(PHYSICS_SETTINGS), encoding="utf-8")
         text = self._robot_file.read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ class World:
         articulated = self.simulator.get_articulated_object_manager()
         self.bodies = {name: articulated.get_object_by_handle(name) for name in articulated.get_object_handles()}
         said = f"Habitat cannot load the robot {self._robot_file}"
-        with one_sentence(said, ": sim.robot= should be the URDF of a Fetch"):
+        with one_sentence(said, ": sim.robot_urdf= should be the URDF of a Fetch"):
             self.simulator.metadata_mediator.ao_template_manager.load_configs(str(self._robot))
             self.robot = articulated.add_articulated_object_by_template_handle(str(self._robot))
             if self.robot is None:

@@ -1,6 +1,11 @@
 """The exception for a user's mistake, and the one of an episode in which the robot cannot start."""
 
-__all__ = ["NoStartPose", "UserError"]
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["NoStartPose", "UserError", "suggestion"]
 
 
 class UserError(ValueError):
@@ -22,3 +27,9 @@ class CannotStart(UserError):
 
 class NoGoal(UserError):
     """A home has nothing that could be the goal of a navigation task."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """` (did you mean 'pick'?)`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

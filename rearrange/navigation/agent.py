@@ -1,4 +1,5 @@
-"""Who drives in a navigation task: what its actions mean, and how they move it. There are `cylinder` and `fetch`.
+"""Who drives in a navigation task: what its actions mean, and how they move it. There are `cylinder` and
+`robot_agent`.
 
 Actions are Habitat's: stop 0, forward 1, turn left 2, turn right 3. With `nav.actions=velocity` they are two numbers in
 [-1, 1], a forward and a turning speed. Each agent says how fast they are. Both near rest mean stop, as in habitat-lab.
@@ -81,7 +82,7 @@ def action_space(config: NavigationConfig) -> gymnasium.Space:
 
 
 def limited(speed: float, turn: float) -> tuple[float, float]:
-    """A velocity of the Fetch as a command of its base, -1..1; both 0, which is stop, where both are nearly."""
+    """A velocity of a robot as a command of its base, -1..1; both 0, which is stop, where both are nearly."""
     speed, turn = (min(max(float(value), -1.0), 1.0) for value in (speed, turn))
     return (0.0, 0.0) if abs(speed) < STILL and abs(turn) < STILL else (speed, turn)
 

@@ -1,6 +1,6 @@
 """The Gymnasium environment of navigation tasks: an agent in a home, with a level camera.
 
-Who drives is `rearrange.navigation.cylinder`, without physics, or `rearrange.navigation.fetch`, with physics.
+Who drives is `rearrange.navigation.cylinder`, without physics, or `rearrange.navigation.robot_agent`, with physics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rearrange.navigation.home_cache import Home, load_home
 from rearrange.navigation.homes import home_name
 from rearrange.navigation.objectnav import ObjectNav
 from rearrange.navigation.pointnav import PointNav
-from rearrange.navigation.settings import NavigationConfig
+from rearrange.navigation.settings import CYLINDER, NavigationConfig
 from rearrange.navigation.shapes import look, look_at_meshes, look_for
 from rearrange.navigation.start_tasks import Explore, Flee
 
@@ -114,11 +114,11 @@ class NavigationEnv(WatchedEnv):
 
     def make_agent(self) -> NavAgent:
         """Who drives."""
-        if self.config.agent == "cylinder":
+        if self.config.agent == CYLINDER:
             return Cylinder(self.name, self.config)
-        from rearrange.navigation.fetch import Fetch  # brings MuJoCo
+        from rearrange.navigation.robot_agent import RobotAgent  # brings MuJoCo
 
-        return Fetch(self.name, self.config)
+        return RobotAgent(self.name, self.config)
 
     def _visual_odometry(self) -> VisualOdometry:
         if not self._size:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rearrange.home.errors import UserError
-from rearrange.home.mapping.floor_map import Camera, FloorMap
+from rearrange.home.mapping.floor_map import FloorMap
 from rearrange.home.mapping.route import Clearance
+from rearrange.home.robot.robot import Camera
 from rearrange.navigation.agent import FORWARD, LEFT, RIGHT, STOP, CarriedOut
 from rearrange.navigation.goals import GoalTask
+from rearrange.navigation.settings import CYLINDER
 
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
@@ -32,7 +34,7 @@ class Scripted(ABC):
     """One agent in one environment."""
 
     def __init__(self, env: NavigationEnv) -> None:
-        if env.config.actions != "discrete" and env.config.agent != "fetch":
+        if env.config.actions != "discrete" and env.config.agent == CYLINDER:
             raise UserError("scripted agents of navigation take discrete actions, not "
                             f"nav.actions={env.config.actions}.")
         self.env = env
@@ -104,11 +106,12 @@ class MapAndPlan(PointAgent):
             raise UserError(f"agent=map reads depth up to 10 m, not nav.far_m={env.config.far_m:g}.")
         radius_m = env.config.body_m[0]
         self._clearance = Clearance(radius_m + 0.05, ((radius_m + 0.1, 2.0), (radius_m + 0.2, 1.2)))
-        self._camera = Camera(env.config.camera_ahead_m, env.config.camera_height_m, (1.0, 0.0), env.config.fov_deg)
+        ahead_m, height_m = env.config.camera_ahead_m, env.config.camera_height_m
+        self._camera = Camera((ahead_m, 0.0, height_m), (ahead_m + 1.0, 0.0, height_m), env.config.fov_deg)
 
     def begin(self) -> None:
         super().begin()
-        self._map = FloorMap(self.env.believed_pose, self._camera, MAP_CELLS, self._clearance)
+        self._map = FloorMap(self.env.believed_pose, self._camera, self._clearance, MAP_CELLS)
         self._before: tuple[float, float, float] | None = None
         self._last = STOP
         self._waiting: list[int] = []  # actions that come first
@@ -149,7 +152,7 @@ class Oracle(Scripted):
 
     def choose(self, observation: dict[str, np.ndarray]) -> int:
         action = self.env.task.best_action(self.env)
-        if self.env.config.agent == "fetch" and {action, self._last} == {LEFT, RIGHT}:
+        if self.env.config.agent != CYLINDER and {action, self._last} == {LEFT, RIGHT}:
             action = FORWARD  # not back and forth: it drifts while it turns, and the next corner may change
         self._last = action
         return action

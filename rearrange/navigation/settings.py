@@ -11,23 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import HEAD_CAMERA_POSITION_M
+from rearrange.home.robot import robot_named
 from rearrange.home.settings.setting_fields import block, like, setting
 
 SIZES = ("small", "large", "mixed")
 ODOMETRY = ("perfect", "commands", "visual", "start")
-AGENTS = ("cylinder", "fetch")
-FETCH_RADIUS_M, FETCH_HEIGHT_M = 0.3, 1.4
-"""Where the Fetch's base can be: its radius, 0.275 m, with some air, and what is lower than its head with some air."""
-STEPS, FETCH_STEPS = 500, 900
+CYLINDER = "cylinder"
+ROBOT_HEIGHT_M = 1.4  # what hangs higher does not block a robot
+STEPS, ROBOT_STEPS = 500, 900
 """Of an episode: Habitat's actions, and steps of 1/30 s."""
 OF_CYLINDER = ("sliding", "radius_m", "height_m", "actuation_noise")
-"""Settings that the Fetch has not: physics, or its body, says what they say."""
+"""Settings that a robot has not: physics, or its body, says what they say."""
 
 
 def default_actions(agent: str) -> str:
     """The actions of an agent where `actions` is null."""
-    return "velocity" if agent == "fetch" else "discrete"
+    return "discrete" if agent == CYLINDER else "velocity"
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class NavigationConfig:
     """What all navigation tasks have: homes, the agent, its camera."""
 
     agent: str = setting(
-        "cylinder", "who drives: Habitat's cylinder, without physics; or the Fetch's base, with physics",
-        choices=AGENTS)
+        CYLINDER, "who drives: cylinder, Habitat's, without physics; or the base of a robot with physics: fetch, or "
+                  "another that rearrange list names")
     size: str = setting(
         "small", "homes: one flat, two to four flats joined by doorways, or half of each", choices=SIZES)
     scene_dataset: str | None = setting(
@@ -48,12 +47,12 @@ class NavigationConfig:
               "drawn; with sim=habitat it must be given, of PointNav or ObjectNav", path=True)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
     max_steps: int | None = setting(
-        None, "actions of an episode; null = 500, and of the Fetch's velocities those of 30 s, as Navigate has",
+        None, "actions of an episode; null = 500, and of a robot's velocities those of 30 s, as Navigate has",
         above=0, at_most=1_000_000)
     actions: str | None = setting(
-        None, "stop, forward and turns; or a forward and a turning speed; null = discrete, and of the Fetch velocity",
+        None, "stop, forward and turns; or a forward and a turning speed; null = discrete, and of a robot velocity",
         choices=("discrete", "velocity"))
-    action_repeat: int = setting(1, "steps of 1/30 s for which a velocity of the Fetch holds", above=0, at_most=1000)
+    action_repeat: int = setting(1, "steps of 1/30 s for which a velocity of a robot holds", above=0, at_most=1000)
     forward_m: float = setting(0.25, "of one step forward, or at full speed", above=0, at_most=10)
     turn_deg: float = setting(
         10.0, "of one turn, or at full speed; challenges since 2020 have 30", above=0, at_most=180)
@@ -88,37 +87,39 @@ class NavigationConfig:
         if self.scenes is not None and self.episodes is not None:
             raise UserError(f"nav.scenes={self.scenes} and nav.episodes={self.episodes} are both given: the file "
                             "says which scenes.")
-        if self.scene_dataset is not None and self.agent != "cylinder":
-            raise UserError("nav.scene_dataset= is for nav.agent=cylinder: the Fetch's physics knows our flats.")
+        if self.scene_dataset is not None and self.agent != CYLINDER:
+            raise UserError("nav.scene_dataset= is for nav.agent=cylinder: the physics of robots knows our flats.")
 
     def resolved(self) -> Self:
         """These settings with what null means for the agent."""
         actions = self.actions or default_actions(self.agent)
-        fetch = self.agent == "fetch" and actions == "velocity"
-        steps = math.ceil(FETCH_STEPS / self.action_repeat) if fetch else STEPS
+        drives = self.agent != CYLINDER and actions == "velocity"
+        steps = math.ceil(ROBOT_STEPS / self.action_repeat) if drives else STEPS
         return replace(self, actions=actions, max_steps=self.max_steps or steps)
 
     def _check_agent(self) -> None:
         """UserError for a setting that the agent lacks. Checkpoints name all settings: a default counts as not given.
         """
-        if self.agent == "cylinder":
+        if self.agent == CYLINDER:
             if self.action_repeat != 1:
-                raise UserError(f"nav.action_repeat={self.action_repeat} is for nav.agent=fetch, which is driven "
+                raise UserError(f"nav.action_repeat={self.action_repeat} is for robots, which are driven "
                                 "30 times a second: leave it at 1.")
             return
         actions = self.actions or default_actions(self.agent)
+        robot_named(self.agent, key="nav.agent")
         of_steps = ("forward_m", "turn_deg") if actions == "velocity" else ()
         for name in (*OF_CYLINDER, *of_steps):
             value, default = getattr(self, name), type(self).__dataclass_fields__[name].default
             if value != default:
                 shown, usual = (str(v).lower() if isinstance(v, bool) else f"{v:g}" for v in (value, default))
                 why = "its velocities are those of its base" if name in of_steps else "its body and physics decide that"
-                raise UserError(f"nav.{name}={shown} is not for nav.agent=fetch, where {why}: leave it at {usual}.")
+                raise UserError(f"nav.{name}={shown} is not for nav.agent={self.agent}, where {why}: leave it at "
+                                f"{usual}.")
         if self.size != "small":
-            raise UserError(f"nav.size={self.size} is not for nav.agent=fetch, whose physics knows single flats: "
-                            "it must be small.")
+            raise UserError(f"nav.size={self.size} is not for nav.agent={self.agent}, whose physics knows single "
+                            "flats: it must be small.")
         if self.odometry in ("commands", "visual"):
-            raise UserError(f"nav.odometry={self.odometry} is not for nav.agent=fetch, which does not jump to "
+            raise UserError(f"nav.odometry={self.odometry} is not for nav.agent={self.agent}, which does not jump to "
                             "where a command leads: it must be perfect or start.")
         if actions == "discrete" and self.action_repeat != 1:
             raise UserError(f"nav.action_repeat={self.action_repeat} is for velocities: leave it at 1, or write "
@@ -127,12 +128,14 @@ class NavigationConfig:
     @property
     def body_m(self) -> tuple[float, float]:
         """Radius and height of what must be free where the agent is."""
-        return (FETCH_RADIUS_M, FETCH_HEIGHT_M) if self.agent == "fetch" else (self.radius_m, self.height_m)
+        if self.agent == CYLINDER:
+            return self.radius_m, self.height_m
+        return robot_named(self.agent).base.standing_m, ROBOT_HEIGHT_M
 
     @property
     def camera_ahead_m(self) -> float:
         """How far the camera is ahead of the middle of the agent."""
-        return HEAD_CAMERA_POSITION_M[0] if self.agent == "fetch" else 0.0
+        return 0.0 if self.agent == CYLINDER else robot_named(self.agent).head.position_m[0]
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ class Clearance:
         self.checks = 0  # asked so far
         self._model, self._data = _scratch(twin.home)
         mujoco.mj_copyData(self._data, self._model, twin.data)
-        self._gripper = self._model.body("gripper").id
-        self._cup = self._model.geom("suction_cup").id
+        self._gripper = self._model.body(sim.robot.hand.body).id
+        self._is_pad = np.zeros(self._model.ngeom, np.bool_)
+        self._is_pad[[self._model.geom(name).id for name in sim.robot.hand.pads]] = True
         self._held = NO_OWNER if sim.held is None else twin.slot_of(sim.held)
         _let_collide(self._model, twin.home, self._held)
         if sim.held is not None:
@@ -45,8 +46,8 @@ class Clearance:
 
         Args:
             pose: of the base, (x, y, yaw), world frame.
-            arm_rad: joint angles (7,).
-            touching: slot of the object that the cup may touch.
+            arm_rad: posture of the arm.
+            touching: slot of the object that the hand may touch.
             base_only: leaves the arm out.
         """
         self.checks += 1
@@ -58,8 +59,8 @@ class Clearance:
             self._carry()
         mujoco.mj_collision(self._model, data)
         contact = data.contact
-        return _least(contact.geom, contact.dist, home.geom_role, home.object_of_geom, self._held, touching, self._cup,
-                      base_only)
+        return _least(contact.geom, contact.dist, home.geom_role, home.object_of_geom, self._held, touching,
+                      self._is_pad, base_only)
 
     def _carry(self) -> None:
         """Put the held object where the hand has it."""
@@ -110,7 +111,7 @@ def _let_collide(model: mujoco.MjModel, home: CompiledHome, slot: int) -> None:
 
 def _relative(twin: MujocoSimulator, slot: int) -> tuple[np.ndarray, np.ndarray]:
     """Position and orientation of the held object in the gripper's frame."""
-    data, hand, body = twin.data, twin.model.body("gripper").id, twin.model.body(f"object_{slot}").id
+    data, hand, body = twin.data, twin.model.body(twin.robot.hand.body).id, twin.model.body(f"object_{slot}").id
     inverse, position, quat = np.zeros(4), np.zeros(3), np.zeros(4)
     mujoco.mju_negQuat(inverse, data.xquat[hand])
     mujoco.mju_rotVecQuat(position, data.xpos[body] - data.xpos[hand], inverse)
@@ -118,8 +119,8 @@ def _relative(twin: MujocoSimulator, slot: int) -> tuple[np.ndarray, np.ndarray]
     return position, quat
 
 
-@njit((int32[:, :], float64[:], int8[::1], int32[::1], int64, int64, int64, boolean), cache=True, nogil=True)
-def _least(geom, distance, role, owner, held, touching, cup, base_only):
+@njit((int32[:, :], float64[:], int8[::1], int32[::1], int64, int64, boolean[::1], boolean), cache=True, nogil=True)
+def _least(geom, distance, role, owner, held, touching, is_pad, base_only):
     """Smallest distance between the robot with what it holds and all else; see `Clearance.distance`."""
     least = MARGIN_M
     for i in range(geom.shape[0]):
@@ -132,7 +133,7 @@ def _least(geom, distance, role, owner, held, touching, cup, base_only):
             continue
         if base_only and role[a] != BASE and role[b] != BASE:
             continue
-        if touching != NO_OWNER and ((a == cup and owner[b] == touching) or (b == cup and owner[a] == touching)):
+        if touching != NO_OWNER and ((is_pad[a] and owner[b] == touching) or (is_pad[b] and owner[a] == touching)):
             continue
         least = distance[i]
     return least

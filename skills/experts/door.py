@@ -9,15 +9,14 @@ import numpy as np
 from rearrange.home.geometry import PlanePose, rotate, wrap_angle
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.articulated import Articulated
+from skills.experts.arm_model import arm_model
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
 from skills.experts.handle import HandlePath
-from skills.experts.motion import START_RAD, arm_model, arm_steps, assemble, follow, ik
-from skills.experts.reach_plan import rest_posture
+from skills.experts.motion import assemble, follow
 from skills.experts.trajectory import Follower, Motion
 
 _POLE_M = (0.6, 0.0, 1.0)  # where the hand can be while it pushes, base frame
-_AHEAD_RAD = np.array([0.0, -1.2, 0.0, 1.1, 0.0, 1.7, 0.0])  # such a posture, the whole arm straight ahead
 _HAND_HALF_M = 0.05  # half its thickness
 _ROOM_M = 0.025  # kept between the robot and everything on its way
 _CLEAR_M = 0.01  # while the arm takes its posture
@@ -35,9 +34,12 @@ class CloseDoorExpert:
     def __init__(self, sim: Simulator, skill: Articulated) -> None:
         self.sim, self.skill, self.handle = sim, skill, skill.target_handle
         self.path = HandlePath(sim, self.handle)
-        self.rest = rest_posture(START_RAD, skill.config.rest_position_m)
-        self.posture, self.follower, self.plans = START_RAD, None, 0
-        self._plan([START_RAD, ik(np.array(_POLE_M), None), ik(np.array(_POLE_M), None, _AHEAD_RAD, tolerance_m=0.01)],
+        self.arm = arm = arm_model(sim.robot)
+        self.rest = arm.rest_posture(arm.start, skill.rest_m(sim))
+        self.posture, self.follower, self.plans = arm.start, None, 0
+        ahead = np.array(sim.robot.arm.ahead)
+        poles = arm.ik(np.array(_POLE_M)), arm.ik(np.array(_POLE_M), None, ahead, tolerance_m=0.01)
+        self._plan([arm.start, *(pole for pole in poles if pole is not None)],
                    facing=sim.joint_position(self.handle) < _FACING_RAD)
 
     def act(self) -> np.ndarray:
@@ -105,7 +107,7 @@ class CloseDoorExpert:
             if way is None:
                 continue
             planned = self._motion(posture, _base_path(sim, way), clearance)
-            steps = len(planned) + arm_steps(posture, self.rest)
+            steps = len(planned) + self.arm.steps(posture, self.rest)
             steps += _ELBOW_STEPS * (self.path.sign < 0 and posture[0] < -0.1)  # the elbow is then on the door's side
             if steps < best:
                 best, motion, self.posture = steps, planned, posture
@@ -114,7 +116,7 @@ class CloseDoorExpert:
     def _motion(self, posture: np.ndarray, base: np.ndarray, clearance: Clearance) -> Motion:
         """The way with the arm taking its posture, at the same time where there is room, else before."""
         first = self.sim.arm_positions().copy()
-        n = math.ceil(arm_steps(first, posture))
+        n = math.ceil(self.arm.steps(first, posture))
         shares = np.minimum(1.0, np.arange(1, len(base) + 1) / max(n, 1))
         arm = first + shares[:, None] * (posture - first)
         clearance.set_joint(self.handle, self.sim.joint_position(self.handle))
@@ -128,7 +130,7 @@ class CloseDoorExpert:
         """Poses of the base with the arm in a posture, where the door may swing (rad) to both sides; None = no way."""
         sim = self.sim
         opening = sim.joint_position(self.handle)
-        hand_x, hand_y, _ = arm_model().hand(posture)[0]
+        hand_x, hand_y, _ = self.arm.hand(posture)[0]
         goal = self._door_point(0.5, 0.12, opening)
 
         def hand(pose: PlanePose) -> tuple[float, float, float]:
@@ -150,7 +152,7 @@ class CloseDoorExpert:
                     return False
             return True
 
-        if posture is not START_RAD and not free(sim.base_pose):
+        if posture is not self.arm.start and not free(sim.base_pose):
             return None
         if reached(sim.base_pose):
             return []

@@ -10,9 +10,10 @@ from rearrange.home.geometry import PlanePose, from_frame, wrap_angle
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.articulated import Articulated
+from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import Clearance
-from skills.experts.motion import START_RAD, arm_steps, assemble, follow, ik, servo, turned
-from skills.experts.reach_plan import facing_axis, rest_posture
+from skills.experts.motion import assemble, follow, servo, turned
+from skills.experts.reach_plan import facing_axis
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLEAR_M = 0.01  # kept from everything on the way
@@ -81,7 +82,7 @@ class HandleExpert:
         self.sim, self.skill, self.handle = sim, skill, skill.target_handle
         self.path = HandlePath(sim, self.handle)
         self.start, self.start_hand, self.left_m = sim.base_pose, np.array(sim.ee_in_base), 0.0
-        self._drives = "base" in skill.action_parts
+        self._drives, self.arm = "base" in skill.action_parts, arm_model(sim.robot)
         (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
         self.ready = self.done = False
         self.rest: np.ndarray | None = None
@@ -156,11 +157,11 @@ class HandleExpert:
     def _go_to_rest(self) -> np.ndarray:
         sim = self.sim
         if self.rest is None:
-            rest_m, within_m = np.array(self.skill.config.rest_position_m), 0.13
+            rest_m, within_m = np.array(self.skill.rest_m(sim)), 0.13
             if self.left_m < _LEAVE_M:  # to its far side: in a plan it is not over before the hand was away
                 way = rest_m - self.start_hand
                 rest_m, within_m = self.start_hand + max(1.0, _LEAVE_M / float(np.linalg.norm(way))) * way, 0.02
-            self.rest = rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)
+            self.rest = self.arm.rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)
         away = -0.5 if math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
         return self._action(follow(sim, self.rest), -1.0, (away, 0.0))
 
@@ -171,28 +172,28 @@ class HandleExpert:
 
     def _plan(self) -> tuple[tuple[float, float], np.ndarray, np.ndarray]:
         """The fastest way: drive (m) and turn (rad) of the base, the posture before the point, the cup's axis."""
-        clearance = Clearance(self.sim)
+        clearance, arm = Clearance(self.sim), self.arm
         point = self._point()
         yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
-        best = (math.inf, (0.0, 0.0), START_RAD, -self.path.out)
+        best = (math.inf, (0.0, 0.0), arm.start, -self.path.out)
         turns = _TURNS_RAD if self.path.slides else [self.path.sign * turn for turn in _DOOR_TURNS_RAD]
-        rest = rest_posture(START_RAD, self.skill.config.rest_position_m)
+        rest = arm.rest_posture(arm.start, self.skill.rest_m(self.sim))
         for drive, swing in _BASE_MOVES if self._drives else ((0.0, 0.0),):
             base = (*from_frame(drive, 0.0, self.start), self.start[2] + swing)
-            if clearance.distance(base, START_RAD, base_only=True) < _CLEAR_M:
+            if clearance.distance(base, arm.start, base_only=True) < _CLEAR_M:
                 continue
             for tilt in _TILTS_RAD:
                 for turn in turns:
                     axis = facing_axis(yaw_in + turn, tilt)
-                    found = _postures(base, point, axis)
+                    found = _postures(arm, base, point, axis)
                     if found is None:
                         continue
-                    cost = max(arm_steps(START_RAD, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
-                    cost += arm_steps(*found) + 0.5 * arm_steps(found[1], rest)
+                    cost = max(arm.steps(arm.start, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
+                    cost += arm.steps(*found) + 0.5 * arm.steps(found[1], rest)
                     cost += _BLOCKED_STEPS * (cost < best[0] and self.sense > 0 and self._pull_blocked(base, clearance))
                     if self.path.slides:
                         cost += _BLOCKED_STEPS * (cost < best[0] and self._hand_blocked(base, found[1], clearance))
-                    if cost < best[0] and _free(clearance, base, found[0]):
+                    if cost < best[0] and _free(clearance, base, arm.start, found[0]):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
 
@@ -215,7 +216,7 @@ class HandleExpert:
             turn = (c * way[1] - s * way[0]) / max(0.3, c * tip[0] + s * tip[1])
             forward = c * way[0] + s * way[1] + turn * (c * tip[1] - s * tip[0])
             x, y, yaw = x + forward * c, y + forward * s, yaw + turn
-            if clearance.distance((x, y, yaw), START_RAD, base_only=True) < 0.02:
+            if clearance.distance((x, y, yaw), self.arm.start, base_only=True) < 0.02:
                 return True
         return False
 
@@ -254,17 +255,18 @@ class CloseDrawerExpert(HandleExpert):
         return opening < self.skill.config.opening_tolerance - _MARGIN_M
 
 
-def _free(clearance: Clearance, base: PlanePose, posture: np.ndarray) -> bool:
-    """Whether the arm touches nothing in a posture and on the second half of its way there."""
-    way = posture - START_RAD
-    return all(clearance.distance(base, START_RAD + share * way) > _CLEAR_M for share in (1.0, 0.75, 0.5))
+def _free(clearance: Clearance, base: PlanePose, start: np.ndarray, posture: np.ndarray) -> bool:
+    """Whether the arm touches nothing in a posture and on the second half of its way there from another."""
+    way = posture - start
+    return all(clearance.distance(base, start + share * way) > _CLEAR_M for share in (1.0, 0.75, 0.5))
 
 
-def _postures(base: PlanePose, point: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _postures(arm: ArmModel, base: PlanePose, point: np.ndarray,
+              axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Postures before a world point and at it, the cup facing along `axis`."""
     c, s = math.cos(base[2]), math.sin(base[2])
     turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
     there, way = turn @ (point - (base[0], base[1], 0.0)), turn @ axis
-    before = ik(there - _BEFORE_M * way, way)
-    at = None if before is None else ik(there, way, before)
+    before = arm.ik(there - _BEFORE_M * way, way)
+    at = None if before is None else arm.ik(there, way, before)
     return None if at is None else (before, at)

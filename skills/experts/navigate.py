@@ -12,7 +12,7 @@ from rearrange.home.geometry import PlanePose, wrap_angle
 from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
-from skills.experts.motion import assemble, at_pose, drive
+from skills.experts.motion import assemble, at_pose, drive, still
 from skills.experts.trajectory import Follower, along
 from skills.skill import Skill
 
@@ -64,7 +64,7 @@ class NavigateExpert:
         else:  # the rest of a way that came only near is not planned: it is given up at a touch
             self._steered = _STEER_STEPS if sim.arm_force_n > 0.0 else self._steered + 1
             base = drive(sim, self._end())
-        return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
+        return {"arm": still(sim), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
 
     def _is_within(self, near: tuple[float, float]) -> bool:
         return at_pose(self.sim, self._end(), 1.3 * near[0], 1.3 * near[1])

@@ -14,11 +14,11 @@ import mujoco
 import numpy as np
 
 from rearrange.home.simulation.simulator_interface import Simulator
+from skills.experts.arm_model import Tool, arm_model
 from skills.experts.clearance import Clearance
-from skills.experts.motion import Tool, assemble, servo
+from skills.experts.motion import assemble, servo, still
 from skills.experts.reach_plan import (
     NARROW,
-    REST_RAD,
     Aim,
     Reach,
     Target,
@@ -81,12 +81,12 @@ class ReachingExpert(ABC):
     def command(self) -> dict[str, np.ndarray | tuple | float]:
         """The parts of the next action by name."""
         self._plan(self._is_done())
-        arm, base, grip = np.zeros(7), (0.0, 0.0), self._grip()
+        arm, base, grip = still(self.sim), (0.0, 0.0), self._grip()
         if self._follower is not None and not self._follower.done:
             arm, base = self._follower.command()
             self._at_end = 0
         elif self._leaving:
-            arm = servo(self.sim, np.array(self.sim.from_base(self.skill.config.rest_position_m)), 0.02)
+            arm = servo(self.sim, np.array(self.sim.from_base(self.skill.rest_m(self.sim))), 0.02)
         elif self._follower is not None and self._ready:
             self._at_end += 1
             arm, grip = self._act_at_end(grip)
@@ -122,8 +122,8 @@ class ReachingExpert(ABC):
         if done:
             if not self._leaving or self._follower.stuck:
                 self._leaving, self._exits = True, self._exits + 1
-                rest_m = self.skill.config.rest_position_m
-                way = plan_exit(self.sim, self._may_drive, rest_m, self._exits, REST_RAD if self.in_plan else None)
+                last = arm_model(self.sim.robot).rest if self.in_plan else None
+                way = plan_exit(self.sim, self._may_drive, self.skill.rest_m(self.sim), self._exits, last)
                 self._follower = Follower(self.sim, way)
             return
         if self._leaving:  # it was lost on the way out
@@ -219,7 +219,7 @@ class PlaceExpert(ReachingExpert):
                 grip = -1.0
             else:  # it was pushed aside on the way
                 self._follower, self._missed = None, self._missed + 1
-        return np.zeros(7), grip
+        return still(sim), grip
 
     def _ways_in(self) -> Iterator[Reach | None]:
         sim, goal = self.sim, np.array(self.skill.arguments.goal[:3])
@@ -244,7 +244,7 @@ def goal_aim(sim: Simulator, i: int, goal_m: np.ndarray, leans_rad: Sequence[flo
         slant: of the way in, which comes from above: metres from the robot's side per metre.
     """
     twin = sim.twin
-    body, site = twin.data.body(f"object_{twin.slot_of(i)}"), twin.data.site("end_effector")
+    body, site = twin.data.body(f"object_{twin.slot_of(i)}"), twin.data.site(sim.robot.hand.site)
     hand, turned = site.xmat.reshape(3, 3), body.xmat.reshape(3, 3)
     tool = Tool(hand.T @ (body.xpos - site.xpos), hand.T @ turned[:, 2])
     half = np.array(sim.object_half_extents(i))

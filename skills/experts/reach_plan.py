@@ -10,12 +10,12 @@ from functools import lru_cache
 import numpy as np
 
 from rearrange.home.geometry import PlanePose, to_frame, wrap_angle
-from rearrange.home.robot.fetch import REST_POSITION_M
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER
 from rearrange.home.simulation.simulator_interface import Simulator
+from skills.experts.arm_model import HAND, ArmModel, Tool, arm_model
 from skills.experts.base_search import search
 from skills.experts.clearance import MARGIN_M, Clearance
-from skills.experts.motion import CUP, START_RAD, Tool, arm_model, arm_steps, drive_steps, ik, ik_turning, turned
+from skills.experts.motion import drive_steps, turned
 from skills.experts.trajectory import Configuration, Motion, along, back_from, move, variants
 
 FREE_M = 0.008  # kept from everything on the way
@@ -85,7 +85,7 @@ class _Candidate:
     steps_back: float
 
 
-def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, *, tool: Tool = CUP,
+def plan_reach(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, *, tool: Tool = HAND,
                touching: int = NO_OWNER, may_drive: bool = True, standoff_m: Sequence[float] = STANDOFF_M,
                room: float = 1.0) -> Reach | None:
     """The quickest way found to bring a tool to a target and the arm back to rest; None when none is found.
@@ -125,7 +125,7 @@ def _most_checks(best_steps: float) -> float:
 def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float], aim: Aim, tool: Tool, around: float,
                 sides: Iterable[float], may_drive: bool) -> list[_Candidate]:
     """Places and postures from one direction, whatever is in the way of the arm."""
-    x, y, yaw = sim.base_pose
+    (x, y, yaw), model = sim.base_pose, arm_model(sim.robot)
     arm = sim.arm_targets().copy()
     bearing = math.atan2(middle[1] - y, middle[0] - x) + around
     places = [(x, y, yaw)]
@@ -139,15 +139,15 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
             point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
             direction = turned(target.direction, -place[2])
             if may_drive:
-                solution = ik_turning(point, direction, arm, tool=tool)
+                solution = model.ik_turning(point, direction, arm, tool=tool)
             else:
-                posture = ik(point, direction, arm, tool=tool)
+                posture = model.ik(point, direction, arm, tool=tool)
                 solution = None if posture is None else (0.0, posture)
             if solution is None:
                 continue
             pose = (place[0], place[1], wrap_angle(place[2] + solution[0]))
-            steps = max(arm_steps(arm, solution[1]), drive_steps(sim, sim.base_pose, pose)) + target.cost_steps
-            back = arm_steps(solution[1], REST_RAD)
+            steps = max(model.steps(arm, solution[1]), drive_steps(sim, sim.base_pose, pose)) + target.cost_steps
+            back = model.steps(solution[1], model.rest)
             found.append(_Candidate(steps + back, pose, solution[1], target, back))
     return found
 
@@ -171,46 +171,46 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
     """Slow straight ends of a way in, after the configuration in which each begins."""
     end = (goal.pose, goal.arm_rad)
     for standoff in standoff_m:
-        postures = _straight_back(goal, tool, standoff)
+        postures = _straight_back(arm_model(sim.robot), goal, tool, standoff)
         if postures is not None:
-            last = Motion(np.zeros((0, 3)), np.zeros((0, 7)))
+            last = Motion(np.zeros((0, 3)), np.zeros((0, len(goal.arm_rad))))
             for before, after in zip(postures[::-1], [*postures[-2::-1], goal.arm_rad]):
-                last = last.then(move(sim.config, (goal.pose, before), (goal.pose, after), speed=_LAST_SPEED))
+                last = last.then(move(sim, (goal.pose, before), (goal.pose, after), speed=_LAST_SPEED))
             yield (goal.pose, postures[-1]), last
     for back in (0.12, 0.3) if may_drive else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
-        yield via, move(sim.config, via, end, speed=0.5)
+        yield via, move(sim, via, end, speed=0.5)
 
 
 def _ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: bool) -> Iterator[Motion]:
     """Ways from one configuration to another: base and arm at once, from above, or with the arm moved farther back."""
-    yield from variants(sim.config, start, via)
-    tip, matrix = arm_model().hand(via[1])
+    yield from variants(sim, start, via)
+    arm = arm_model(sim.robot)
+    tip, matrix = arm.hand(via[1])
     for height in _ABOVE_M:
-        high = ik(tip + (0.0, 0.0, height), matrix[:, 0], via[1], near_rad=start[1],
-                  tolerance_rad=0.4, tolerance_m=0.02)
+        high = arm.ik(tip + (0.0, 0.0, height), matrix[:, 0], via[1], near=start[1],
+                      tolerance_rad=0.4, tolerance_m=0.02)
         if high is not None:
-            down = move(sim.config, (via[0], high), via)
-            for way in variants(sim.config, start, (via[0], high)):
+            down = move(sim, (via[0], high), via)
+            for way in variants(sim, start, (via[0], high)):
                 yield way.then(down)
     if may_drive:
         for back in (0.15, 0.35):
             behind = (back_from(via[0], back), via[1])
-            yield move(sim.config, start, behind).then(move(sim.config, behind, via))
+            yield move(sim, start, behind).then(move(sim, behind, via))
             away = (back_from(start[0], back), start[1])
-            yield move(sim.config, start, away).then(move(sim.config, away, via, base_last=True))
+            yield move(sim, start, away).then(move(sim, away, via, base_last=True))
 
 
-def _straight_back(goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.ndarray] | None:
+def _straight_back(arm: ArmModel, goal: _Candidate, tool: Tool, standoff_m: float) -> list[np.ndarray] | None:
     """Postures with the tool farther and farther before its goal, `standoff_m` at the last."""
-    arm = arm_model()
     arm.set(goal.arm_rad)
     point, direction = arm.at(tool)
     back = turned(goal.target.way_back, -goal.pose[2])
     postures, count = [], math.ceil(standoff_m / _STRAIGHT_M)
     for k in range(1, count + 1):
         near = postures[-1] if postures else goal.arm_rad
-        posture = ik(point + k / count * standoff_m * back, direction, near, iterations=16, tool=tool)
+        posture = arm.ik(point + k / count * standoff_m * back, direction, near, iterations=16, tool=tool)
         if posture is None:
             return None
         postures.append(posture)
@@ -248,18 +248,6 @@ def spread(n: int) -> tuple[int, ...]:
                 order.append(n - 1 - k * _CHECK_EVERY)
         step //= 2
     return tuple(order)
-
-
-def rest_posture(near_rad: np.ndarray, rest_m: tuple[float, float, float] = REST_POSITION_M,
-                 within_m: float = 0.11) -> np.ndarray:
-    """Posture near another one with the cup within `within_m` of its resting place."""
-    found = [ik(np.array(rest_m), None, seed, near_rad=near_rad, tolerance_m=within_m) for seed in (near_rad, _START)]
-    postures = [posture for posture in found if posture is not None] or [_START]
-    return min(postures, key=lambda posture: arm_steps(near_rad, posture))
-
-
-_START = np.array(ik(np.array(REST_POSITION_M)))
-REST_RAD = rest_posture(START_RAD)
 
 
 def plan_retreat(sim: Simulator, clearance: Clearance) -> Motion | None:

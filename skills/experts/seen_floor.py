@@ -13,7 +13,7 @@ import numpy as np
 from rearrange.home.apartments.floor_grid import CELL_M, DistanceField, distance_field
 from rearrange.home.geometry import PlanePose
 from rearrange.home.numba_cache import njit
-from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M
+from rearrange.home.robot.robot import Camera
 
 _SIGHT_M = 10.0  # the range of the depth camera
 _FELT_M = 0.4  # what is so near to the middle of the base counts as known
@@ -27,16 +27,19 @@ _BEYOND_M = 0.5  # how much farther than the robot the distances are known, for 
 class SeenFloor:
     """The part of a floor grid that has been seen, and the distances to some goals as far as that tells them."""
 
-    def __init__(self, blocked: np.ndarray, opaque: np.ndarray, goals: np.ndarray, weight: np.ndarray) -> None:
-        """All but `goals` are of shape (cells in x, cells in y).
+    def __init__(self, camera: Camera, blocked: np.ndarray, opaque: np.ndarray, goals: np.ndarray,
+                 weight: np.ndarray) -> None:
+        """Arrays but `goals` are of shape (cells in x, cells in y).
 
         Args:
+            camera: of the head.
             blocked: cells where no robot can stand.
             opaque: cells through which nothing is seen.
             goals: indices of cells, (n, 2).
             weight: factor of the way into a cell once it has been seen.
         """
-        self._blocked, self._opaque, self._goals, self._weight = blocked, opaque, goals, weight.astype(np.float32)
+        self._camera, self._goals, self._weight = camera, goals, weight.astype(np.float32)
+        self._blocked, self._opaque = blocked, opaque
         self.seen = np.zeros(blocked.shape, np.bool_)
         """The cells that have been seen, bool."""
         self._known = np.zeros(blocked.shape, np.bool_)  # seen and blocked
@@ -47,7 +50,7 @@ class SeenFloor:
     def look(self, pose: PlanePose) -> None:
         """Add what the head camera sees from a base pose."""
         x, y, yaw = pose
-        ahead_m, half_fov = HEAD_CAMERA_POSITION_M[0], math.radians(HEAD_CAMERA_FOV_DEG) / 2
+        ahead_m, half_fov = self._camera.position_m[0], math.radians(self._camera.fov_deg) / 2
         eye = x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw)
         arrays = self.seen, self._known, self._cost, self._blocked, self._opaque, self._weight
         new = _look(*arrays, *eye, yaw, half_fov, _SIGHT_M, CELL_M, _RAYS, _BEHIND_CELLS)

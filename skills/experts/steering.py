@@ -17,7 +17,7 @@ import numpy as np
 from rearrange.home.apartments.floor_grid import blocked_cells
 from rearrange.home.geometry import wrap_angle
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
-from skills.experts.motion import assemble
+from skills.experts.motion import assemble, still
 from skills.experts.seen_floor import SeenFloor
 from skills.navigate import Navigate
 
@@ -44,7 +44,7 @@ class Steering:
             weight += more * blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m, openings)
         opaque = blocked_cells(layout.size_m, layout.parts, layout.bodies, _THICK_M, openings, _EYE_M)
         goals = skill.grid.nearest_cells([pose[:2] for pose in skill.goal_poses])
-        self._floor = SeenFloor(skill.grid.blocked, opaque, goals, weight)
+        self._floor = SeenFloor(sim.robot.head, skill.grid.blocked, opaque, goals, weight)
 
     def advice(self) -> np.ndarray:
         """The action, in the skill's order, and its weight, float32. The weight is 1, but 0 while the base touches
@@ -72,4 +72,4 @@ class Steering:
             aligned = max(0.0, 1.0 - abs(turn_rad) / _ALIGNED_RAD)
             forward = min(1.0, _GAIN * math.hypot(px - x, py - y) / farthest_m) * aligned
         base = (_BACK, 0.0) if touches and stop < 0.0 else (forward, _TURN_GAIN * turn_rad / widest_rad)
-        return {"arm": np.zeros(7), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}
+        return {"arm": still(sim), "grip": 1.0 if sim.is_holding else -1.0, "base": base, "stop": stop}

@@ -14,7 +14,7 @@ from rearrange.home.simulation.simulator_interface import STEP_S, Simulator, Sim
 from skills.experts.motion import limited
 
 Configuration = tuple[PlanePose, np.ndarray]
-"""The pose of the robot's base (world) and its joint angles (7,)."""
+"""The pose of the robot's base (world) and the posture of its arm (joints,)."""
 
 _CRUISE = 0.9  # of the fastest: the rest is for corrections
 _BRAKE_M_S2, _BRAKE_RAD_S2 = 2.5, 8.0  # what the motors of the base can do without sliding past
@@ -25,7 +25,7 @@ _PATIENCE = 20  # steps that it waits in all
 
 @dataclass(frozen=True)
 class Motion:
-    """Where the robot shall be at every step: `base` (n, 3) world poses, `arm` (n, 7) joint angles."""
+    """Where the robot shall be at every step: `base` (n, 3) world poses, `arm` (n, joints) postures."""
 
     base: np.ndarray
     arm: np.ndarray
@@ -51,7 +51,7 @@ def back_from(pose: PlanePose, way_m: float) -> PlanePose:
     return pose[0] - way_m * math.cos(pose[2]), pose[1] - way_m * math.sin(pose[2]), pose[2]
 
 
-def move(config: SimulatorConfig, start: Configuration, goal: Configuration, *, base_last: bool = False,
+def move(sim: Simulator, start: Configuration, goal: Configuration, *, base_last: bool = False,
          joints: str = "even", speed: float = 1.0) -> Motion:
     """From one configuration to another: the base turns, drives straight and turns while the arm moves.
 
@@ -61,10 +61,10 @@ def move(config: SimulatorConfig, start: Configuration, goal: Configuration, *, 
             each joint rests and then moves. None of them takes more time.
         speed: 0..1 of the fastest.
     """
-    base = _base_path(config, start[0], goal[0], speed)
+    base = _base_path(sim.config.base_speed_m_s, sim.config.base_turn_rad_s, start[0], goal[0], speed)
     (_, start_rad), (_, goal_rad) = start, goal
-    delta, step = goal_rad - start_rad, speed * config.max_joint_delta_rad
-    n = max(math.ceil(float(np.abs(delta).max()) / step - 1e-6), len(base) - 1, 1)
+    delta, step = goal_rad - start_rad, speed * sim.robot.arm.delta
+    n = max(math.ceil(float((np.abs(delta) / step).max()) - 1e-6), len(base) - 1, 1)
     waiting = np.empty((n - len(base) + 1, 3))
     if base_last:
         waiting[:] = base[0]
@@ -82,16 +82,16 @@ def move(config: SimulatorConfig, start: Configuration, goal: Configuration, *, 
     return Motion(base[:n], arm)
 
 
-def variants(config: SimulatorConfig, start: Configuration, goal: Configuration) -> Iterator[Motion]:
+def variants(sim: Simulator, start: Configuration, goal: Configuration) -> Iterator[Motion]:
     """`move` in every way that takes the same time."""
     for joints in ("even", "late", "early"):
         for base_last in (False, True):
-            yield move(config, start, goal, base_last=base_last, joints=joints)
+            yield move(sim, start, goal, base_last=base_last, joints=joints)
 
 
 @lru_cache(maxsize=4)  # `variants` asks for one several times
-def _base_path(config: SimulatorConfig, start: PlanePose, goal: PlanePose, speed: float) -> np.ndarray:
-    """Poses (1 + n, 3) of the base: the start, then one for each step."""
+def _base_path(speed_m_s: float, turn_rad_s: float, start: PlanePose, goal: PlanePose, share: float) -> np.ndarray:
+    """Poses (1 + n, 3) of the base: the start, then one for each step. share: of the fastest speed."""
     dx, dy = goal[0] - start[0], goal[1] - start[1]
     distance = math.hypot(dx, dy)
     x, y, yaw = start
@@ -101,18 +101,18 @@ def _base_path(config: SimulatorConfig, start: PlanePose, goal: PlanePose, speed
         if abs(wrap_angle(way - yaw)) > math.pi / 2:  # drive backwards
             way += math.pi
         turn = wrap_angle(way - yaw)
-        poses += [(x, y, yaw + share * turn) for share in _turn(turn, config)]
+        poses += [(x, y, yaw + done * turn) for done in _turn(turn, turn_rad_s)]
         yaw += turn
-        shares = _profile(distance, speed * _CRUISE * config.base_speed_m_s, _BRAKE_M_S2)
-        poses += [(x + share * dx, y + share * dy, yaw) for share in shares]
+        shares = _profile(distance, share * _CRUISE * speed_m_s, _BRAKE_M_S2)
+        poses += [(x + done * dx, y + done * dy, yaw) for done in shares]
     turn = wrap_angle(goal[2] - yaw)
-    poses += [(goal[0], goal[1], yaw + share * turn) for share in _turn(turn, config)]
+    poses += [(goal[0], goal[1], yaw + done * turn) for done in _turn(turn, turn_rad_s)]
     return np.array(poses)
 
 
-def _turn(angle_rad: float, config: SimulatorConfig) -> list[float]:
+def _turn(angle_rad: float, turn_rad_s: float) -> list[float]:
     """Shares of a turn done after each step."""
-    return _profile(abs(angle_rad), _CRUISE * config.base_turn_rad_s, _BRAKE_RAD_S2)
+    return _profile(abs(angle_rad), _CRUISE * turn_rad_s, _BRAKE_RAD_S2)
 
 
 def _profile(distance: float, speed: float, brake: float) -> list[float]:
@@ -139,7 +139,7 @@ def along(config: SimulatorConfig, poses: Sequence[PlanePose], arm_rad: np.ndarr
 
     Args:
         poses: small moves apart, each of which is straight, curved, or a turn on the spot.
-        arm_rad: joint angles (7,).
+        arm_rad: its posture.
         shares: of the fastest speed, one for each move.
     """
     speed, turn_rate = _CRUISE * config.base_speed_m_s, _CRUISE * config.base_turn_rad_s
@@ -204,10 +204,10 @@ class Follower:
         return self._waited > _PATIENCE
 
     def command(self) -> tuple[np.ndarray, tuple[float, float]]:
-        """Arm (7,) and base (2) command of the next step."""
+        """Arm (joints,) and base (2) command of the next step."""
         sim, i = self.sim, min(self.at, len(self.motion) - 1)
         reference, before = self.motion.base[i], self.motion.base[max(i - 1, 0)]
-        arm = (self.motion.arm[i] - sim.arm_targets()) / sim.config.max_joint_delta_rad
+        arm = (self.motion.arm[i] - sim.arm_targets()) / sim.robot.arm.delta
         arm /= max(1.0, float(np.abs(arm).max()))
         ahead, left = to_frame(reference[0], reference[1], sim.base_pose)
         late = abs(ahead) > _LATE_M or np.abs(self.motion.arm[i] - sim.arm_positions()).max() > _LATE_RAD + 0.05

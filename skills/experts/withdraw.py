@@ -10,9 +10,9 @@ from functools import cache, partial
 import numpy as np
 
 from rearrange.home.simulation.simulator_interface import Simulator
+from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import MARGIN_M, Clearance
-from skills.experts.motion import START_RAD, arm_model, ik
-from skills.experts.reach_plan import rest_posture, spread
+from skills.experts.reach_plan import spread
 from skills.experts.trajectory import ARM_LAG, Motion, back_from, move, variants
 
 
@@ -38,24 +38,24 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
     Args:
         rest_m: where the hand rests, base frame.
         attempt: number of the attempt, from 1; after one that got stuck the next one lifts first.
-        last_rad: posture (7,) at rest that is better than the nearest one.
+        last_rad: posture at rest that is better than the nearest one.
         clearance: what knows the distances to everything; None = the simulator.
     """
     clearance = clearance or Clearance(sim)
-    start = (sim.base_pose, sim.arm_positions().copy())
+    model, start = arm_model(sim.robot), (sim.base_pose, sim.arm_positions().copy())
     found: list[tuple[float, Motion]] = []
-    for lift, up in _lifts(start[1], rest_m):
+    for lift, up in _lifts(model, start[1], rest_m):
         if lift == 0.0 and attempt > 1:
             continue
-        first = move(sim.config, start, (start[0], up)) if lift else None
-        ends = [(rest_posture(up, rest_m), 0.0 if last_rad is None else _WORSE_STEPS)]
+        first = move(sim, start, (start[0], up)) if lift else None
+        ends = [(model.rest_posture(up, rest_m), 0.0 if last_rad is None else _WORSE_STEPS)]
         ends += [] if last_rad is None else [(last_rad, 0.0)]
         for (rest, worse), back in itertools.product(ends, (0.0, 0.15, 0.3, 0.5) if may_drive else (0.0,)):
             away = back_from(start[0], back)
-            ways = list(variants(sim.config, (start[0], up), (away, rest)))
+            ways = list(variants(sim, (start[0], up), (away, rest)))
             if back:
-                drive = move(sim.config, (start[0], up), (away, up))
-                ways.append(drive.then(move(sim.config, (away, up), (away, rest))))
+                drive = move(sim, (start[0], up), (away, up))
+                ways.append(drive.then(move(sim, (away, up), (away, rest))))
             found += [(worse, way if first is None else first.then(way)) for way in ways]
     motions = [motion for _, motion in sorted(found, key=lambda way: way[0] + len(way[1]))]
 
@@ -65,7 +65,7 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
 
     @cache
     def end_gap(k: int) -> float:
-        return min(clearance.distance(motions[k].base[-1], arm) for arm in (motions[k].arm[-1], START_RAD))
+        return min(clearance.distance(motions[k].base[-1], arm) for arm in (motions[k].arm[-1], model.start))
 
     def exit_gap(k: int, enough_m: float, lifts: bool = False) -> float:
         return _exit_gap(partial(gap, k), len(motions[k]), now_m, enough_m, lifts)
@@ -80,19 +80,20 @@ def plan_exit(sim: Simulator, may_drive: bool, rest_m: tuple[float, float, float
     return motions[max(range(min(8, len(motions))), key=lambda k: exit_gap(k, -1.0))]
 
 
-def _lifts(arm_rad: np.ndarray, rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
+def _lifts(arm: ArmModel, arm_rad: np.ndarray,
+           rest_m: tuple[float, float, float]) -> list[tuple[float, np.ndarray]]:
     """Ways (m) straight up, with and without a turn of the hand, or straight back, and the postures at their ends."""
-    tip, matrix = arm_model().hand(arm_rad)
-    rest = rest_posture(arm_rad, rest_m)
+    tip, matrix = arm.hand(arm_rad)
+    rest = arm.rest_posture(arm_rad, rest_m)
     found = [(0.0, arm_rad)]
     for lift in (0.05, 0.1, 0.2, 0.3):
         near = arm_rad + (rest - arm_rad) * min(1.0, lift / max(0.05, rest_m[2] - tip[2]))
         for axis in (None, matrix[:, 0]):
-            up = ik(tip + (0, 0, lift), axis, arm_rad, near_rad=near, tolerance_m=0.01, tolerance_rad=0.2)
+            up = arm.ik(tip + (0, 0, lift), axis, arm_rad, near=near, tolerance_m=0.01, tolerance_rad=0.2)
             if up is not None:
                 found.append((lift, up))
     for back in (0.05, 0.1):
-        away = ik(tip - back * matrix[:, 0], matrix[:, 0], arm_rad, tolerance_m=0.01, tolerance_rad=0.2)
+        away = arm.ik(tip - back * matrix[:, 0], matrix[:, 0], arm_rad, tolerance_m=0.01, tolerance_rad=0.2)
         if away is not None:
             found.append((back, away))
     return found

@@ -71,12 +71,12 @@ def test_homes_have_the_settings_that_were_measured_there():
 
 @pytest.mark.parametrize("name", skills.SKILLS)
 def test_the_settings_of_a_skill_are_its_config(name):
-    from rearrange.home.action_layout import ACTION_SIZES
+    from rearrange.home.action_layout import ACTION_PARTS
 
     skill, config = settings.compose("train", [f"skill={name}"]).config.skill, skills.config_class(name)()
     assert set(skill) == {"name", *(field.name for field in dataclasses.fields(config))}
     for group in ("initial_std", "initial_mean"):
-        assert not skill.get(group) or set(skill.action_parts) <= set(skill[group]) <= set(ACTION_SIZES)
+        assert not skill.get(group) or set(skill.action_parts) <= set(skill[group]) <= set(ACTION_PARTS)
 
 
 def test_settings_are_read_without_what_is_slow():

@@ -131,11 +131,11 @@ def test_a_failure_is_told_and_can_be_tried_again(env, drops):
 
 
 def test_the_robot_withdraws_and_leads_its_arm_home_after_a_call(env):
-    from rearrange.home.robot.fetch import ARM_START_RAD
+    from rearrange.home.robot.fetch import ARM
 
     tools, run = toolbox(env, Rules(reset_arm_steps=150))
     done(tools, *BOWL[:4])
-    assert run.waits and np.abs(run.sim.arm_positions() - ARM_START_RAD).max() < 0.06
+    assert run.waits and np.abs(run.sim.arm_positions() - ARM.start).max() < 0.06
     assert holds(run.sim, run.symbols, ("holding", "object_0"))
 
 

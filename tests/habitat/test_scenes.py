@@ -16,7 +16,6 @@ from rearrange.habitat.mujoco_twin import Twin
 from rearrange.habitat.sim_instance import World
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import TORSO_START_M
 from rearrange.home.scene_files.scene_data import SceneData, is_exported
 from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.scenes.scene_parts import THIN_M
@@ -103,7 +102,7 @@ def test_the_twin_of_an_external_scene_shows_what_is_there(room):
     there.reset(episode(("003_cracker_box", (4.5, 1.5, 0.11))))
     there.set_joint("drawer_1", 0.3)
     there.place_robot(5.0, 3.0, 1.0)
-    there.robot = SimpleNamespace(torso_m=TORSO_START_M)
+    there.body = SimpleNamespace(still=there.robot.arm.still)
     twin = Twin(here).of(there)
     assert twin is here and twin.joint_position("drawer_1") == pytest.approx(0.3)
     assert np.allclose(twin.depth_image(32), there.depth_image(32), atol=1e-4)

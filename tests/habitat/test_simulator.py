@@ -9,7 +9,7 @@ import pytest
 
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.pictures.looks import PLAIN
-from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.robot.fetch import ARM
 from skills import SKILLS, make_env
 from tests.habitat.conftest import HOMES
 
@@ -61,7 +61,7 @@ def test_objects_rest_where_episodes_put_them(env):
 def test_kinematics_are_those_of_the_embedded_robot(sim):
     rng = np.random.default_rng(0)
     for _ in range(5):
-        sim.place_robot(2.0, 1.5, rng.uniform(-3, 3), tuple(np.array(ARM_START_RAD) + rng.uniform(-0.3, 0.3, 7)))
+        sim.place_robot(2.0, 1.5, rng.uniform(-3, 3), tuple(np.array(ARM.start) + rng.uniform(-0.3, 0.3, 7)))
         site = sim.twin.data.site("end_effector")
         assert np.allclose(sim.ee_position, site.xpos, atol=1e-4)
         assert np.allclose(np.reshape(sim._ee_matrix, (3, 3)), site.xmat.reshape(3, 3), atol=1e-4)
@@ -118,7 +118,7 @@ def test_the_arm_follows_its_targets(sim):
     for _ in range(10):
         sim.step(arm=[0.0] * 7)
     assert np.abs(sim.arm_positions() - sim.arm_targets()).max() < 0.02
-    assert np.abs(sim.arm_targets() - ARM_START_RAD).max() > 0.2
+    assert np.abs(sim.arm_targets() - ARM.start).max() > 0.2
 
 
 def test_an_object_is_held_while_suction_is_on_and_let_go_on_command(sim):

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from rearrange.habitat.mujoco_twin import Twin
-from rearrange.home.robot.fetch import TORSO_JOINT_NAME
+from rearrange.home.robot.fetch import TORSO
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from skills import make_env
 
 
 def seen_as_habitat(sim):
     """What a twin asks of Habitat's simulator."""
-    torso_m = float(sim.data.qpos[sim.model.joint(TORSO_JOINT_NAME).qposadr[0]])
+    torso_m = float(sim.data.qpos[sim.model.joint(TORSO).qposadr[0]])
     return SimpleNamespace(
-        episode=sim.episode, home=sim.home, base_pose=sim.base_pose, robot=SimpleNamespace(torso_m=torso_m),
+        episode=sim.episode, home=sim.home, base_pose=sim.base_pose, body=SimpleNamespace(still={TORSO: torso_m}),
         arm_positions=sim.arm_positions, object_pose=sim.object_pose, joint_position=sim.joint_position)
 
 

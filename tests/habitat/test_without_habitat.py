@@ -23,6 +23,7 @@ from rearrange.home.axis_conventions import AXES, to_y_up
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import quat_matrix
 from rearrange.home.robot.cameras import mounting
+from rearrange.home.robot.fetch import FETCH
 from rearrange.home.scene_files.scene_data import SceneData
 from rearrange.home.simulation.simulator_interface import SimulatorConfig
 
@@ -82,7 +83,7 @@ def test_frames_between_z_up_and_y_up():
 
 
 def test_the_head_camera_looks_forward_and_down_with_its_head_up():
-    camera = camera_transform(mounting("head"))
+    camera = camera_transform(mounting(FETCH.head))
     assert np.allclose(camera[:3, :3].T @ camera[:3, :3], np.eye(3)) and np.linalg.det(camera[:3, :3]) > 0.99
     forward = -camera[:3, 2]
     assert math.isclose(math.degrees(math.atan2(-forward[1], forward[0])), 21.8, abs_tol=0.05)

@@ -16,14 +16,14 @@ from planner.rules import Rules
 from planner.scenario_env import ScenarioEnv
 from planner.scenarios import load_scenario
 from rearrange.env.home_env import HomeSettings
-from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.action_layout import action_size
 from rearrange.home.apartments.containers import inside
 from rearrange.home.apartments.episodes import Episode
-from rearrange.home.robot.fetch import ARM_START_RAD, REST_POSITION_M
+from rearrange.home.robot.fetch import ARM, FETCH
 from skills import SKILLS, make_skill
-from skills.experts.motion import ik
+from skills.experts.arm_model import arm_model
 
-REST_RAD = tuple(ik(np.array(REST_POSITION_M), None))  # the hand at rest
+REST_RAD = tuple(arm_model(FETCH).ik(np.array(ARM.rest_m)))  # the hand at rest
 AWAY_RAD = tuple(a + (0.9 if k == 3 else 0.0) for k, a in enumerate(REST_RAD))
 
 class Puppet:
@@ -42,7 +42,7 @@ class Puppet:
         sim, skill = self.sim, self.skill
         if self.failure != "nothing":
             getattr(self, skill.name)(sim, skill)
-        size = sum(ACTION_SIZES[part] for part in skill.action_parts)
+        size = action_size(FETCH, skill.action_parts)
         action = np.zeros(size, np.float32)
         if skill.name == "navigate":
             action[-1] = 1.0 if self.failure != "nothing" else -1.0
@@ -51,7 +51,7 @@ class Puppet:
         return action
 
     def navigate(self, sim, skill) -> None:
-        self._put(*skill.goal_pose, ARM_START_RAD)
+        self._put(*skill.goal_pose, ARM.start)
 
     def _put(self, x: float, y: float, yaw: float, arm: tuple[float, ...]) -> None:
         """Move the robot with what it holds."""
@@ -70,7 +70,7 @@ class Puppet:
         self._put(*sim.episode.robot_start, REST_RAD)  # where there is room
         if sim.held is not None:
             held = sim.held
-            sim.suction.release()
+            sim.hand.release()
             sim._read_hold()
             elsewhere = self.failure == "elsewhere"
             sim._set_object(held, sim.episode.start_poses[held] if elsewhere else skill.arguments.goal)

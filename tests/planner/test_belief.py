@@ -60,7 +60,7 @@ def test_every_kind_of_object_is_found_from_its_pixels_wherever_it_stands(envs):
             depth, owners = flat(sim.owner_image(IMAGE_SIZE))
             if np.count_nonzero(owners == index) < 12:
                 continue
-            found = sight(depth, owners, index, sim.episode.objects[index], sim.base_pose)
+            found = sight(sim.robot.head, depth, owners, index, sim.episode.objects[index], sim.base_pose)
             half = max(OBJECTS[sim.episode.objects[index]].half_size_m)
             missed.append(math.dist(found.position, place) / (half + 0.02))
         put(sim, index, -9.0, -9.0, 1.0)
@@ -85,7 +85,7 @@ def test_an_opening_is_worked_out_from_pixels_or_from_the_hand_on_the_handle(env
             if np.count_nonzero(owners == code) > 40:
                 seen += 1
                 for before in openings:
-                    found = fit_opening(body, depth, owners == code, sim.base_pose, before)
+                    found = fit_opening(body, sim.robot.head, depth, owners == code, sim.base_pose, before)
                     assert found == pytest.approx(opening, abs=0.06), (aside, before)
     assert seen >= 5
 

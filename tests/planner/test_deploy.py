@@ -74,7 +74,7 @@ def test_the_arm_goes_home_on_a_straight_line_at_full_speed():
     home, start, step = [0.0] * 7, [0.5, -0.25, 0.0, 0.0, 0.0, 0.0, 0.1], 0.0125
     arm, count = list(start), 0
     while max(map(abs, arm)) > 1e-9:
-        action = reset_arm_action(arm, home, step)
+        action = reset_arm_action(arm, home, [step] * 7)
         assert max(map(abs, action)) <= 1.0
         arm = [angle + step * a for angle, a in zip(arm, action)]
         assert arm[1] == pytest.approx(-0.5 * arm[0], abs=1e-9)

@@ -14,7 +14,7 @@ from planner.rules import Rules
 from planner.stages import stage_names
 from rearrange.home.apartments.episodes import write_episodes
 from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.robot.fetch import ARM
 from skills import SKILLS, make_env, make_skill
 from skills.arguments import SkillArguments
 from tests.planner.puppet import Puppet, begun, executor, finish, run_episode, scenario_env
@@ -132,7 +132,7 @@ def test_the_hand_rests_where_the_skill_says(envs):
 @pytest.mark.parametrize("off_rad, stuck", [(0.4, False), (-0.4, False), (0.1, True)])
 def test_an_arm_that_was_led_home_stays_there_or_goes_on_to_it_when_it_comes_free(envs, off_rad, stuck):
     run = begun(envs["tidy_house"], Rules(max_steps={"navigate": 1}), puppets=None)
-    sim, home, limit = run.sim, np.array(ARM_START_RAD), Rules().reset_arm_rad
+    sim, home, limit = run.sim, np.array(ARM.start), Rules().reset_arm_rad
     sim.place_robot(*sim.base_pose, tuple(home + off_rad * np.array([1.0, 1.0, 0.5, -1.0, 1.0, -0.5, 1.0])))
     run.advance(np.array([0.0, 0.0, -1.0]))
     off, steps = sim.arm_positions() - home, 0
@@ -153,7 +153,7 @@ def test_an_arm_that_was_led_home_stays_there_or_goes_on_to_it_when_it_comes_fre
 def test_where_the_arm_cannot_be_led_home_the_base_backs_off_once(envs, frees):
     run = begun(envs["tidy_house"], Rules(retreat_m=0.3, max_steps={"navigate": 1}), puppets=None)
     sim, start, retreats = run.sim, run.sim.base_pose, 0
-    off = np.array(ARM_START_RAD) + 0.3
+    off = np.array(ARM.start) + 0.3
     sim.place_robot(*start, tuple(off))
     run.advance(np.array([0.0, 0.0, -1.0]))
     while run.request is None:
@@ -163,7 +163,7 @@ def test_where_the_arm_cannot_be_led_home_the_base_backs_off_once(envs, frees):
         if not (frees and retreats):
             hold(sim, arm=off)
     assert retreats == 1 and math.dist(sim.base_pose[:2], start[:2]) > 0.2
-    assert (np.abs(sim.arm_positions() - ARM_START_RAD).max() < Rules().reset_arm_rad) == frees
+    assert (np.abs(sim.arm_positions() - ARM.start).max() < Rules().reset_arm_rad) == frees
 
 
 def test_hab_s_own_plan_picks_straight_after_open_cabinet(envs):
@@ -198,7 +198,7 @@ def test_a_skill_whose_effects_hold_may_hand_over_at_its_time_limit(envs, recove
 
         def pick(self, sim, skill):
             super().pick(sim, skill)
-            self._put(*sim.episode.robot_start, ARM_START_RAD)
+            self._put(*sim.episode.robot_start, ARM.start)
 
     run = executor(envs["tidy_house"], Rules(recovery=recovery, max_steps={"pick": 20}))
     run.experts["pick"] = Slow
@@ -494,7 +494,7 @@ def test_the_arm_is_home_when_a_look_begins(envs):
     while run._phase == "reset_arm":
         run.advance()
     assert run._phase == "skill" and run._is_look(run.steps[run.at])
-    assert np.abs(run.sim.arm_positions() - ARM_START_RAD).max() < HONEST.reset_arm_rad
+    assert np.abs(run.sim.arm_positions() - ARM.start).max() < HONEST.reset_arm_rad
 
 
 def test_no_look_is_begun_when_the_time_is_short(envs):

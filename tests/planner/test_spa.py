@@ -14,10 +14,10 @@ from planner.spa import controllers as spa
 from planner.spa.senses import SIZE, Senses, arm_spheres
 from planner.spa.voxel_map import CloudClearance, Map
 from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import ARM_START_RAD, BASE_RADIUS_M
+from rearrange.home.robot.fetch import ARM, BASE, FETCH
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from skills.arguments import about_object
-from skills.experts.motion import arm_model
+from skills.experts.arm_model import arm_model
 from tests.planner.puppet import executor, scenario_env
 
 
@@ -77,12 +77,12 @@ def test_the_map_forgets_what_it_sees_through():
 
 def test_distances_are_to_the_points():
     home = Map((0.0, 0.0, 0.0))
-    arm = np.array(ARM_START_RAD)
-    ahead = CloudClearance(fake([[BASE_RADIUS_M + 0.03, 0.0, 0.2]]), home, None)
+    arm = np.array(ARM.start)
+    ahead = CloudClearance(fake([[BASE.radius_m + 0.03, 0.0, 0.2]]), home, None)
     assert ahead.distance((0.0, 0.0, 0.0), arm, base_only=True) == pytest.approx(0.03, abs=0.011)
     assert ahead.distance((0.1, 0.0, 0.0), arm, base_only=True) < -0.05
     centres, radii = arm_spheres(arm)
-    tip, _ = arm_model().hand(arm)
+    tip, _ = arm_model(FETCH).hand(arm)
     assert centres[-1] == pytest.approx(tip, abs=0.03) and len(centres) == len(radii) > 10
     at_palm = fake([centres[-2]])
     assert CloudClearance(at_palm, home, None).distance((0.0, 0.0, 0.0), arm) < -0.02
@@ -101,7 +101,7 @@ def test_it_stands_where_it_sees_the_target_and_drives_around():
         after = home.ahead(way, pose)
         driven += math.dist(pose[:2], after)
         pose = (*after, 0.0)
-        assert min(math.dist(pose[:2], point[:2]) for point in wall) > BASE_RADIUS_M
+        assert min(math.dist(pose[:2], point[:2]) for point in wall) > BASE.radius_m
     assert 2.5 < driven < 6.0, "around the wall"
 
 

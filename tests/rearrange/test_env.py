@@ -14,7 +14,7 @@ from rearrange.home.apartments.episodes import write_episodes
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import from_frame
-from rearrange.home.robot.fetch import JOINT_NAMES
+from rearrange.home.robot.fetch import ARM
 from rearrange.home.simulation.mujoco.compiled_home import load_home
 from rearrange.home.simulation.observations import OBSERVATIONS, OF_IMAGES
 from skills import make_env
@@ -92,7 +92,7 @@ def test_observations_are_in_their_frames():
                         math.cos(yaw) * (site.xpos[1] - y) - math.sin(yaw) * (site.xpos[0] - x), site.xpos[2]])
     assert np.allclose(observation["ee_pos"], in_base, atol=1e-5)
     assert np.allclose(observation["relative_resting_position"], np.array([0.5, 0.0, 1.0]) - in_base, atol=1e-5)
-    assert np.allclose(observation["joint"], [sim.data.joint(name).qpos[0] for name in JOINT_NAMES])
+    assert np.allclose(observation["joint"], [sim.data.joint(name).qpos[0] for name in ARM.names])
     distance, angle = observation["obj_goal_gps_compass"]
     seen_at = x + distance * math.cos(yaw - angle), y + distance * math.sin(yaw - angle)
     assert np.allclose(seen_at, goal[:2], atol=1e-4)

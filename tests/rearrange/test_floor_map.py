@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rearrange.home.apartments.floor_grid import HEAD_HEIGHT_M
-from rearrange.home.mapping.floor_map import FREE, MAP_SIZE, OCCUPIED, SHOWN_CELL_M, UNKNOWN, FloorMap
+from rearrange.home.mapping.floor_map import FREE, MAP_SIZE, OCCUPIED, SHOWN_CELL_M, UNKNOWN, map_of
+from rearrange.home.robot.fetch import FETCH
 from skills import make_env
 from skills.navigate import NavigateConfig
 
@@ -83,14 +84,14 @@ def test_it_begins_anew_with_every_episode_and_where_the_robot_is_put():
 def test_the_target_is_where_it_is_or_on_the_edge_towards_it(yaw, away_m, expected):
     pose = (4.0, 3.0, yaw)
     target = pose[0] + away_m * math.cos(yaw), pose[1] + away_m * math.sin(yaw)  # straight ahead
-    marks = np.argwhere(FloorMap(pose).around(pose, target)[:, :, 1])
+    marks = np.argwhere(map_of(FETCH, pose).around(pose, target)[:, :, 1])
     assert len(marks) in (6, 9)
     row, column = marks.mean(0)
     assert abs(((MAP_SIZE - 1) / 2 - row) * SHOWN_CELL_M - expected) < 0.25 and abs(column - (MAP_SIZE - 1) / 2) <= 1.0
 
 
 def test_an_object_to_the_left_is_shown_on_the_left():
-    marks = np.argwhere(FloorMap((0.0, 0.0, 0.0)).around((0.0, 0.0, 0.0), (0.0, 3.0))[:, :, 1])
+    marks = np.argwhere(map_of(FETCH, (0.0, 0.0, 0.0)).around((0.0, 0.0, 0.0), (0.0, 3.0))[:, :, 1])
     assert marks[:, 1].max() < MAP_SIZE / 2 - 10
 
 
@@ -101,7 +102,7 @@ def test_a_flat_floor_is_free_as_far_as_the_image_shows_it():
     slopes = (np.arange(size) - (size - 1) / 2) * 2 / size
     drop = math.sin(tilt) + slopes * math.cos(tilt)  # downwards, per metre of depth
     depth = np.where(drop > 0.13, 1.2 / np.maximum(drop, 0.13), 10.0)[:, None, None].repeat(size, 1) / 10
-    seen = FloorMap((0.0, 0.0, 0.0))
+    seen = map_of(FETCH, (0.0, 0.0, 0.0))
     seen.add(depth.astype(np.float32), (0.0, 0.0, 0.0))
     shown = seen.around((0.0, 0.0, 0.0), NOWHERE)[:, :, 0]
     assert set(np.unique(shown)) == {UNKNOWN, FREE}

@@ -202,7 +202,7 @@ def test_round_things_do_not_roll_away(home, name):
 
 def test_names_of_the_model(home):
     layout, model = home
-    arm = ["torso_lift", *fetch.JOINT_NAMES]
+    arm = ["torso_lift", *fetch.ARM.names]
     assert [model.actuator(i).name for i in range(model.nu)] == [*fetch.BASE_JOINT_NAMES, *arm]
     for name in (*fetch.BASE_JOINT_NAMES, *arm):
         assert model.joint(name).name == name
@@ -236,7 +236,7 @@ def test_what_is_seen_of_the_robot_is_inside_what_collides(home):
     """Links and torso collide through simpler shapes, which enclose what is drawn at the start pose."""
     _, model = home
     data = mujoco.MjData(model)
-    for name, value in zip((*fetch.JOINT_NAMES, "torso_lift"), (*fetch.ARM_START_RAD, fetch.TORSO_START_M)):
+    for name, value in zip((*fetch.ARM.names, "torso_lift"), (*fetch.ARM.start, fetch.TORSO_START_M)):
         data.qpos[model.joint(name).qposadr[0]] = value
     mujoco.mj_forward(model, data)
     robot = np.flatnonzero(model.geom_group == 3)
@@ -267,7 +267,7 @@ def test_arm_starts_where_hab_says_and_the_camera_sees_it(home):
     """HAB's start pose puts the end-effector about (0.64, -0.24, 0.94) m before the base, hand downwards."""
     _, model = home
     data = mujoco.MjData(model)
-    for name, value in zip(fetch.JOINT_NAMES, fetch.ARM_START_RAD, strict=True):
+    for name, value in zip(fetch.ARM.names, fetch.ARM.start, strict=True):
         data.qpos[model.joint(name).qposadr[0]] = value
     data.qpos[model.joint("torso_lift").qposadr[0]] = fetch.TORSO_START_M
     mujoco.mj_forward(model, data)
@@ -291,15 +291,15 @@ def test_the_arm_holds_its_pose_and_furniture_stops_the_base(home):
     x, y, yaw = layout.counter_pose
     stand = from_frame(1.0, 0.0, layout.counter_pose)
     for name, value in zip(
-        (*fetch.BASE_JOINT_NAMES, "torso_lift", *fetch.JOINT_NAMES),
-        (*stand, yaw + math.pi, fetch.TORSO_START_M, *fetch.ARM_START_RAD),
+        (*fetch.BASE_JOINT_NAMES, "torso_lift", *fetch.ARM.names),
+        (*stand, yaw + math.pi, fetch.TORSO_START_M, *fetch.ARM.start),
         strict=True,
     ):
         data.qpos[model.joint(name).qposadr[0]] = value
-    data.ctrl[3:] = (fetch.TORSO_START_M, *fetch.ARM_START_RAD)
+    data.ctrl[3:] = (fetch.TORSO_START_M, *fetch.ARM.start)
     mujoco.mj_step(model, data, nstep=2 * STEPS_PER_S)
-    joints = [data.qpos[model.joint(name).qposadr[0]] for name in fetch.JOINT_NAMES]
-    assert np.allclose(joints, fetch.ARM_START_RAD, atol=2e-3)
+    joints = [data.qpos[model.joint(name).qposadr[0]] for name in fetch.ARM.names]
+    assert np.allclose(joints, fetch.ARM.start, atol=2e-3)
     data.ctrl[:2] = (-math.cos(yaw), -math.sin(yaw))
     mujoco.mj_step(model, data, nstep=3 * STEPS_PER_S)
     gap = (data.body("base").xpos[:2] - (x, y)) @ (math.cos(yaw), math.sin(yaw))

@@ -71,7 +71,8 @@ def test_a_home_from_its_file_is_the_one_that_is_compiled(tmp_path, monkeypatch)
     compile_home = compiled_home.compile_home
     monkeypatch.setattr(compiled_home, "compile_home", lambda *of: compiled.append(of) or compile_home(*of))
     made, read = load("val/4"), load("val/4")
-    assert len(compiled) == 1 and [file.name for file in (tmp_path / "homes").iterdir()] == ["val-4.pickle"]
+    kept = [file.name for file in (tmp_path / "homes").iterdir()]
+    assert len(compiled) == 1 and kept == ["val-4-fetch-suction.pickle"]
     for one, other in ((made.model, read.model), (made.parked, read.parked)):
         names = [name for name in dir(one) if isinstance(getattr(one, name), np.ndarray)]
         assert len(names) > 100 and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)

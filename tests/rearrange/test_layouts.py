@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from rearrange.home import geometry
-from rearrange.home.apartments.floor_grid import floor_grid
+from rearrange.home.apartments.floor_grid import ROBOT_RADIUS_M, floor_grid
 from rearrange.home.apartments.layouts import SPLIT_FAMILIES, Layout, make_layout
 from rearrange.home.apartments.parts import Part, box
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import compose, from_frame, rectangles_overlap, rotate, to_frame
-from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 
 KINDS = {"table", "coffee_table", "counter", "sink", "chair", "sofa", "tv_stand", "shelf", "fridge", "drawer"}
 FEW = {"train": 80, "val": 40, "test": 40, "unseen": 40}

@@ -127,7 +127,8 @@ def test_how_far_a_drawer_is_open_is_told_from_the_image(both):
         mine = owners == FIRST_JOINT - list(scene.home.handles).index(body.name)
         assert mine.sum() > 100
         for before in (0.0, 0.25, 0.5):
-            assert fit_opening(body, depth, mine, scene.base_pose, before) == pytest.approx(opening, abs=0.03)
+            found = fit_opening(body, scene.robot.head, depth, mine, scene.base_pose, before)
+            assert found == pytest.approx(opening, abs=0.03)
     scene.set_joint(body.name, 0.0)
 
 
@@ -187,10 +188,10 @@ def test_a_drawer_is_held_by_its_front_and_pulled_open(room):
     front = sim.handle_position("drawer_1")
     out = sim.body_frame("drawer_1")[1][:, 0]
     sim.place_robot(front[0] + 0.9 * out[0], front[1] + 0.9 * out[1], math.atan2(-out[1], -out[0]))
-    sim.suction.hold_handle("drawer_1")
+    sim.hand.hold_handle("drawer_1")
     cup = sim.model.geom("suction_cup").id
     assert sim.model.geom_contype[cup] == sim.model.geom_conaffinity[cup] == 0  # it would press against the front
-    sim.suction.release()
+    sim.hand.release()
     assert sim.model.geom_contype[cup] != 0
     sim.data.qvel[sim._copy.handle_dof["drawer_1"]] = 1.5
     for _ in range(90):

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.home.apartments.floor_grid import CELL_M, FloorGrid, blocked_cells, floor_grid
+from rearrange.home.apartments.floor_grid import CELL_M, ROBOT_RADIUS_M, FloorGrid, blocked_cells, floor_grid
 from rearrange.home.apartments.layouts import make_layout
 from rearrange.home.apartments.parts import box
-from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 
 GREY = (0.5, 0.5, 0.5)
 

@@ -26,6 +26,7 @@ from rearrange.home.pictures.looks import PLAIN, draw_looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
 from rearrange.home.pictures.raster_kernels import BOX, CAPSULE, CYLINDER, PLANE, SPHERE
 from rearrange.home.robot.cameras import mounting
+from rearrange.home.robot.fetch import FETCH
 from rearrange.home.settings.environment import NAVIGATION, SEEN
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from rearrange.home.simulation.observations import LONGEST_INSTRUCTION
@@ -234,7 +235,7 @@ def test_cameras_move_no_farther_than_asked():
     for seed in range(20):
         looks = draw_looks(np.random.default_rng(seed), camera_m=0.1, camera_deg=5.0)
         for camera in ("head", "arm"):
-            was, now = mounting(camera), looks.mounted(camera)
+            was, now = mounting(FETCH.camera(camera)), looks.mounted(camera, FETCH.camera(camera))
             assert np.abs(was[:3] @ (now[3] - was[3])).max() <= 0.1 + 1e-9
             assert np.allclose(now[:3] @ now[:3].T, np.eye(3)) and np.linalg.det(now[:3]) > 0
             assert np.degrees(np.arccos(np.clip((np.trace(now[:3] @ was[:3].T) - 1) / 2, -1, 1))) <= 5.0 * 3**0.5 + 1e-6

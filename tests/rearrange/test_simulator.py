@@ -14,7 +14,7 @@ from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import rotate
-from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.robot.fetch import ARM
 from rearrange.home.simulation.mujoco.compiled_home import load_home
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator, SimulatorConfig
@@ -85,11 +85,11 @@ def test_a_step_is_four_substeps_of_mujoco():
 
 def test_the_arm_moves_at_most_its_delta_and_the_target_waits_for_a_blocked_joint(sim):
     sim.step(arm=[1.0, 0, 0, 0, 0, 0, 0])
-    assert sim._target_rad[0] == pytest.approx(ARM_START_RAD[0] + 0.0125)
+    assert sim.arm_targets()[0] == pytest.approx(ARM.start[0] + 0.0125)
     for _ in range(400):
         sim.step(arm=[1.0, 1.0, 0, 0, 0, 0, 0])
-        assert (np.abs(np.array(sim._target_rad) - sim.arm_positions()) <= 0.15 + 0.03).all()
-    assert sim._target_rad[0] <= 1.6056
+        assert (np.abs(sim.arm_targets() - sim.arm_positions()) <= 0.15 + 0.03).all()
+    assert sim.arm_targets()[0] <= 1.6056
 
 
 def test_furniture_stops_the_base():
@@ -151,7 +151,7 @@ def test_suction_holds_only_what_the_cup_touches(sim):
     assert sim.held == 0 and sim.is_holding
     for _ in range(60):
         sim.step(arm=[0.5, -0.5, 0, 0.5, 0, 0, 0], grip=1.0, base=[0.5, 1.0])
-    assert sim.suction.stretch_m() < 0.01
+    assert sim.hand.stretch_m() < 0.01
     below = sim.to_ee(sim.object_position(0))
     assert below[0] == pytest.approx(CAN.half_height_m, abs=0.01) and abs(below[1]) < 0.01
     sim.step(grip=-1.0)
@@ -176,7 +176,7 @@ def test_an_angle_limit_refuses_the_rim(sim):
 def test_the_wanted_object_is_held_when_several_are_touched():
     sim = placed("005_tomato_soup_can", "005_tomato_soup_can")
     for wanted in (0, 1):
-        sim.suction.release()
+        sim.hand.release()
         sim.place_robot(2.0, 2.0, 0.0)
         x, y, z = sim.ee_position
         for i in range(2):
@@ -220,12 +220,12 @@ def test_a_held_handle_opens_its_drawer(sim):
     yaw = math.atan2(-out[1], -out[0])
     dx, dy = rotate(*sim.to_base(sim.ee_position)[:2], yaw)
     sim.place_robot(handle[0] - dx, handle[1] - dy, yaw)
-    sim.suction.hold_handle(drawer)  # as if the cup touched it, far above: only the mechanism is tested here
+    sim.hand.hold_handle(drawer)  # as if the cup touched it, far above: only the mechanism is tested here
     sim._read_hold()
     assert sim.held_handle == drawer and sim.is_holding
     for _ in range(10):
         sim.step(base=[-1.0, 0.0])
-        assert sim.suction.stretch_m() < 0.15
+        assert sim.hand.stretch_m() < 0.15
     assert sim.joint_position(drawer) > 0.1 and sim.joint_velocity(drawer) > 0.0
 
 
@@ -248,7 +248,7 @@ def test_what_sleeps_on_a_handle_falls_when_the_cup_takes_hold_of_it():
     """A held handle touches nothing, and MuJoCo does not wake what sleeps on a geom with bits that are written."""
     sim = placed("003_cracker_box")
     drawer = balanced_on_a_handle(sim)
-    sim.suction.hold_handle(drawer)
+    sim.hand.hold_handle(drawer)
     for _ in range(30):
         sim.step()
     assert sim.object_position(0)[2] < sim.handle_position(drawer)[2] - 0.1
@@ -294,10 +294,10 @@ def test_of_a_model_only_what_mujoco_reads_anew_in_every_step_is_written():
     sim.put_in_hand(0)
     sim.step(arm=[0.1] * 7, base=[0.5, 0.1])
     assert written() == {"opt.timestep", "eq_data"}
-    sim.suction.hold_handle(next(name for name in sim.home.handles if name.startswith("drawer_")))
+    sim.hand.hold_handle(next(name for name in sim.home.handles if name.startswith("drawer_")))
     sim.step()
     assert written() == {"opt.timestep", "eq_data", "geom_contype"}
-    sim.suction.release()
+    sim.hand.release()
     assert written() == {"opt.timestep", "eq_data"}
 
 

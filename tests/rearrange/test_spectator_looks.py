@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import mujoco
@@ -14,8 +15,9 @@ from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.apartments.palettes import PALETTES
 from rearrange.home.pictures.picture import Painter
 from rearrange.home.pictures.textures import FABRIC, LABEL, PLAIN, TILES, WINDOW, WOOD
-from rearrange.home.pictures.visual_only_shapes import attach, dressed_fetch
-from rearrange.home.robot.fetch_looks import FETCH, INSTEAD_OF, Shape
+from rearrange.home.pictures.visual_only_shapes import attach, dressed
+from rearrange.home.robot.fetch import FETCH
+from rearrange.home.robot.robot import Shape
 from rearrange.home.simulation.mujoco.compiled_home import load_home
 from rearrange.home.simulation.mujoco.materials import materials_of
 from skills import make_env
@@ -64,10 +66,10 @@ def test_a_shape_lies_along_the_axis_that_it_names():
             far) and np.linalg.det(turn.reshape(3, 3)) == pytest.approx(1.0)
 
 
-def test_the_fetch_is_dressed_where_there_is_one():
-    assert dressed_fetch(scene()[0]) is None
-    made = dressed_fetch(home().model)
-    assert len(made.kinds) == len(FETCH) and len(made.instead_of) == len(INSTEAD_OF)
+def test_a_robot_is_dressed_where_it_has_looks():
+    assert dressed(home().model, replace(FETCH, looks=())) is None
+    made = dressed(home().model, FETCH)
+    assert len(made.kinds) == len(FETCH.looks) and len(made.instead_of) == len(FETCH.hidden)
     places, turns = made.poses(home().parked)
     base = home().parked.body("base").xpos
     assert np.abs(places[:, :2] - base[:2]).max() < 1.1 and places[:, 2].min() > 0.0 and places[:, 2].max() < 1.4
@@ -87,7 +89,7 @@ def test_what_a_spectator_sees_changes_neither_depth_nor_colours_of_the_robots_c
     for name, image in env.scene.take_images().items():
         assert np.array_equal(image, first[name]), name
     names = {env.sim.model.geom(g).name for g in range(env.sim.model.ngeom)}
-    assert set(INSTEAD_OF) <= names and env.sim.model.nbody == home().model.nbody  # the model is as it was
+    assert set(FETCH.hidden) <= names and env.sim.model.nbody == home().model.nbody  # the model is as it was
 
 
 def test_materials_are_by_colour_and_by_name():

@@ -44,13 +44,13 @@ def put(sim, i: int, *pose: float) -> None:
 
 
 def let_go(sim) -> None:
-    sim.suction.release()
+    sim.hand.release()
     sim._read_hold()
 
 
 def tear_off(env: RearrangeEnv) -> None:
     """Make the hold too soft to bring back within a step what is moved away."""
-    env.sim.suction._model.eq_solref[:, 0] = 10.0
+    env.sim.hand._model.eq_solref[:, 0] = 10.0
 
 
 def aside_rad(sim, point: Sequence[float]) -> float:

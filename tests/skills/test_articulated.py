@@ -10,10 +10,10 @@ import pytest
 
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import to_frame
-from rearrange.home.robot.fetch import ARM_START_RAD, REST_POSITION_M
+from rearrange.home.robot.fetch import ARM
 from skills import config_class, make_env
 from skills.articulated import front_frame
-from skills.experts.motion import ik
+from skills.experts.arm_model import arm_model
 from skills.experts.trajectory import back_from
 from tests.skills.begun import action, aside_rad, let_go, started, tear_off
 
@@ -31,7 +31,7 @@ def set_joint(env, value: float) -> None:
 
 def stand_at_rest(env) -> None:
     """Put the robot away from the furniture with its hand at rest."""
-    rest = ik(np.array(REST_POSITION_M), None, tolerance_m=0.05)
+    rest = arm_model(env.sim.robot).ik(np.array(ARM.rest_m), None, tolerance_m=0.05)
     env.sim.place_robot(*back_from(env.sim.base_pose, 1.0), tuple(rest))
 
 
@@ -41,7 +41,7 @@ def take_handle(env, handle: str) -> None:
     (hx, hy, hz), (ex, ey, ez) = sim.handle_position(handle), sim.ee_position
     x, y, yaw = sim.base_pose
     sim.data.qpos[sim.model.joint("torso_lift").qposadr[0]] += hz - ez
-    sim.place_robot(x + hx - ex, y + hy - ey, yaw, ARM_START_RAD)
+    sim.place_robot(x + hx - ex, y + hy - ey, yaw, ARM.start)
     sim._hold_or_release(1.0)
     assert sim.held_handle == handle
 
@@ -113,9 +113,9 @@ def test_success_needs_the_joint_and_the_hand_and_is_rewarded_once(skill):
     assert terms["reached"] == terms["success"] == 1.0 and terms["rest"] == 0.0
     assert task.reward_terms(sim)["reached"] == 0.0
     x, y, yaw = sim.base_pose
-    sim.place_robot(x, y, yaw, ARM_START_RAD)  # the hand is 0.28 m from rest there
+    sim.place_robot(x, y, yaw, ARM.start)  # the hand is 0.28 m from rest there
     assert task.at_target(sim) and not task.success(sim)
-    assert task.reward_terms(sim)["rest"] == pytest.approx(-math.dist(sim.ee_in_base, REST_POSITION_M), abs=0.06)
+    assert task.reward_terms(sim)["rest"] == pytest.approx(-math.dist(sim.ee_in_base, ARM.rest_m), abs=0.06)
 
 
 @pytest.mark.parametrize("skill", OPENING)
@@ -127,7 +127,7 @@ def test_the_first_grasp_of_the_handle_is_rewarded_and_no_success_while_it_lasts
     assert first["grasped"] == 1.0 and second["grasped"] == 0.0 and first["handle"] == 0.0
     assert task.failure(sim) is None
     set_joint(env, task.config.target_opening)
-    sim.ee_in_base = REST_POSITION_M
+    sim.ee_in_base = ARM.rest_m
     assert task.at_target(sim) and not task.success(sim)
     let_go(sim)
     assert task.success(sim)
@@ -238,7 +238,7 @@ def test_the_robot_can_bump_the_door_shut():
     forward = np.array([math.cos(yaw), math.sin(yaw)])
     side = np.array([-math.sin(yaw), math.cos(yaw)])
     start = np.array([x, y]) + 1.25 * forward + free_edge * side
-    sim.place_robot(*start, yaw, ARM_START_RAD)  # its back to the door, so that base and torso push
+    sim.place_robot(*start, yaw, ARM.start)  # its back to the door, so that base and torso push
     before, deepest = sim.joint_position(handle), 0.0
     for _ in range(60):
         sim.step(base=[-0.5, 0.0])

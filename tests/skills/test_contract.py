@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rearrange.env.skill_env import ENV_FAILURES
-from rearrange.home.action_layout import ACTION_SIZES
+from rearrange.home.action_layout import ACTION_PARTS
 from rearrange.home.episodes.generator import KINDS, generate_episode
 from rearrange.home.errors import UserError
 from rearrange.home.simulation.observations import OBSERVATIONS
@@ -25,7 +25,7 @@ def test_names_and_config(env):
     skill = env.skill
     assert skill_class(skill.name) is type(skill) and config_class(skill.name) is type(skill.config)
     assert skill.episode_kind in KINDS
-    assert set(skill.action_parts) <= set(ACTION_SIZES)
+    assert set(skill.action_parts) <= set(ACTION_PARTS)
     assert set(skill.observation_keys) <= {"depth", *OBSERVATIONS}
     with pytest.raises(dataclasses.FrozenInstanceError):
         skill.config.max_steps = 1
@@ -110,7 +110,7 @@ def test_random_actions_hold_nothing_without_touch_and_go_through_nothing(env):
             done = terminated or truncated
             deepest = max(deepest, robot_depth_m(sim))
             if sim.is_holding and not held_before:
-                assert sim.suction.touches(), "held without touch"
+                assert sim.hand.touches(), "held without touch"
             held_before = sim.is_holding
     assert deepest < 0.04
 

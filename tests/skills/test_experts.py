@@ -38,7 +38,7 @@ class Watch:
         self.deepest_m = max(self.deepest_m, robot_depth_m(sim))
         held, holding_before = (sim.held, sim.held_handle), self._held[1] is not None
         if sim.is_holding and held != self._held:
-            assert self._is_touched() and sim.suction.stretch_m() < 0.02, "held without touch"
+            assert self._is_touched() and sim.hand.stretch_m() < 0.02, "held without touch"
         self._held = held
         assert math.dist(sim.base_pose[:2], self._base[:2]) < 1.3 * sim.config.base_speed_m_s / 30, "the base jumped"
         self._base = sim.base_pose
@@ -55,7 +55,7 @@ class Watch:
 
     def _is_touched(self) -> bool:
         sim = self.sim
-        for geom in sim.suction.touches():
+        for geom in sim.hand.touches():
             if sim.held is not None and sim.home.object_of_geom[geom] == sim.slot_of(sim.held):
                 return True
             if sim.held_handle is not None:

@@ -8,11 +8,15 @@ import math
 import numpy as np
 import pytest
 
+from rearrange.home.robot import robot_named
 from skills import make_env
+from skills.experts.arm_model import Tool, arm_model
 from skills.experts.base_search import search
 from skills.experts.clearance import MARGIN_M, Clearance
-from skills.experts.motion import HIGH_RAD, LOW_RAD, START_RAD, Tool, arm_model, ik, ik_turning
 from skills.experts.trajectory import Follower, along, back_from, move
+
+ARM = arm_model(robot_named())
+START_RAD, LOW_RAD, HIGH_RAD = ARM.start, ARM.robot.arm.low, ARM.robot.arm.high
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +35,13 @@ def test_the_arm_alone_is_where_the_simulators_arm_is(env):
     x, y, yaw = env.sim.base_pose
     for q in postures(5):
         env.sim.place_robot(x, y, yaw, tuple(q))
-        tip, matrix = arm_model().hand(q)
+        tip, matrix = ARM.hand(q)
         assert tip == pytest.approx(env.sim.ee_in_base, abs=1e-9)
         assert matrix[2] == pytest.approx(np.array(env.sim._ee_matrix).reshape(3, 3)[2], abs=1e-9)
 
 
 def test_jacobians_are_derivatives():
-    arm, step = arm_model(), 1e-6
+    arm, step = ARM, 1e-6
     tool = Tool(np.array([0.05, -0.1, 0.2]), np.array([0.0, 0.0, 1.0]))
     for q in postures(3):
         arm.set(q)
@@ -53,11 +57,11 @@ def test_jacobians_are_derivatives():
 
 
 def test_inverse_kinematics_reaches_what_the_arm_can_reach_within_its_limits():
-    arm, solved, n = arm_model(), 0, 60
+    arm, solved, n = ARM, 0, 60
     for q in postures(n, 0.6):
         arm.set(q)
         point, axis = arm.tip.copy(), arm.facing.copy()
-        found = ik(point, axis)
+        found = ARM.ik(point, axis)
         if found is None:
             continue
         solved += 1
@@ -66,20 +70,20 @@ def test_inverse_kinematics_reaches_what_the_arm_can_reach_within_its_limits():
         assert (found >= LOW_RAD).all() and (found <= HIGH_RAD).all()
         assert np.abs(found - START_RAD).max() < np.abs(q - START_RAD).max() + 0.9
     assert solved >= 0.9 * n
-    assert ik(np.array([2.0, 0.0, 1.0])) is None and ik(np.array([0.5, 0.0, 3.0])) is None
+    assert ARM.ik(np.array([2.0, 0.0, 1.0])) is None and ARM.ik(np.array([0.5, 0.0, 3.0])) is None
 
 
 def test_turning_the_base_saves_the_arm_a_way():
     aside, down = np.array([0.3, 0.55, 0.75]), np.array([0.0, 0.0, -1.0])
-    turn, posture = ik_turning(aside, down)
+    turn, posture = ARM.ik_turning(aside, down, START_RAD)
     panned = START_RAD + np.array([1.3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    alone = ik(aside, down, panned, near_rad=START_RAD)
+    alone = ARM.ik(aside, down, panned, near=START_RAD)
     assert turn > 0.8 and np.abs(posture - START_RAD).max() < np.abs(alone - START_RAD).max() - 0.3
 
 
 def test_a_tool_is_brought_where_the_cup_would_be():
-    arm, tool = arm_model(), Tool(np.array([0.1, 0.02, -0.03]), np.array([-1.0, 0.0, 0.0]))
-    posture = ik(np.array([0.65, -0.1, 0.7]), np.array([0.0, 0.0, 1.0]), tool=tool)
+    arm, tool = ARM, Tool(np.array([0.1, 0.02, -0.03]), np.array([-1.0, 0.0, 0.0]))
+    posture = ARM.ik(np.array([0.65, -0.1, 0.7]), np.array([0.0, 0.0, 1.0]), tool=tool)
     arm.set(posture)
     point, pointer = arm.at(tool)
     assert math.dist(point, (0.65, -0.1, 0.7)) < 0.0051 and pointer[2] > 0.99
@@ -107,7 +111,7 @@ def test_clearance_knows_distances_before_anything_meets(env):
     down, at = np.array([0.0, 0.0, -1.0]), (x - 0.7, y, 0.0)
     clearance = Clearance(sim)
     for gap in (0.025, 0.015, 0.005):
-        posture = ik(np.array([0.7, 0.0, z + gap]), down, tolerance_m=0.0005, tolerance_rad=0.01, iterations=200)
+        posture = ARM.ik(np.array([0.7, 0.0, z + gap]), down, tolerance_m=0.0005, tolerance_rad=0.01, iterations=200)
         seen = clearance.distance(at, posture)
         assert clearance.distance(at, posture, touching=sim.slot_of(top)) > seen, "something else is nearer"
         assert seen == pytest.approx(gap, abs=0.003)
@@ -118,11 +122,11 @@ def test_motions_keep_the_limits_and_arrive(env):
     start = (1.0, 2.0, 0.3), START_RAD
     goal = (1.6, 1.8, -0.5), START_RAD + (0.3, -0.1, 0.5, 0.0, -0.2, 0.1, 0.0)
     for base_last, joints in itertools.product((False, True), ("even", "early", "late")):
-        motion = move(config, start, goal, base_last=base_last, joints=joints)
+        motion = move(env.sim, start, goal, base_last=base_last, joints=joints)
         assert motion.base[-1] == pytest.approx(goal[0]) and motion.arm[-1] == pytest.approx(goal[1])
         arm = np.diff(np.vstack([start[1], motion.arm]), axis=0)
         base = np.diff(np.vstack([start[0], motion.base]), axis=0)
-        assert np.abs(arm).max() <= config.max_joint_delta_rad + 1e-9
+        assert np.abs(arm).max() <= ARM.robot.arm.delta[0] + 1e-9
         assert np.hypot(base[:, 0], base[:, 1]).max() <= config.base_speed_m_s / 30
         assert np.abs(base[:, 2]).max() <= config.base_turn_rad_s / 30
 
@@ -131,7 +135,7 @@ def test_the_arm_is_where_a_plan_expects_it_while_it_moves(env):
     env.reset(options={"episode": 1})
     sim = env.sim
     start, goal = (sim.base_pose, START_RAD), (sim.base_pose, START_RAD + (0.4, 0.2, 0.0, 0.4, 0.0, -0.4, 0.0))
-    follower, off = Follower(sim, move(sim.config, start, goal)), []
+    follower, off = Follower(sim, move(sim, start, goal)), []
     while not follower.done:
         arm, base = follower.command()
         sim.step(arm.tolist(), None, list(base))

@@ -11,7 +11,7 @@ import pytest
 
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import quat_multiply, wrap_angle, yaw_quat
-from rearrange.home.robot.fetch import REST_POSITION_M
+from rearrange.home.robot.fetch import ARM
 from skills import config_class, make_env, make_skill
 from skills.experts.motion import servo
 from skills.experts.pick_and_place import PickExpert
@@ -37,11 +37,11 @@ def put_under_cup(sim, i: int) -> None:
 
 def to_rest(env, speed_m: float) -> np.ndarray:
     """A command of the arm that brings the hand to rest."""
-    return servo(env.sim, np.array(env.sim.from_base(REST_POSITION_M)), speed_m)
+    return servo(env.sim, np.array(env.sim.from_base(ARM.rest_m)), speed_m)
 
 
 def from_rest_m(env) -> float:
-    return math.dist(env.sim.ee_in_base, REST_POSITION_M)
+    return math.dist(env.sim.ee_in_base, ARM.rest_m)
 
 
 def set_goal(env, pose: tuple[float, ...]) -> None:
@@ -80,7 +80,7 @@ def test_place_starts_close_to_the_goal_with_the_object_in_the_hand_and_free():
         assert receptacle.link is None or sim.joint_position(receptacle.link) > 0.3
         for _ in range(5):
             env.step(action(env, 1.0))
-        assert sim.held == env.skill.target and sim.suction.stretch_m() < 0.01 and sim.accumulated_arm_force_n == 0.0
+        assert sim.held == env.skill.target and sim.hand.stretch_m() < 0.01 and sim.accumulated_arm_force_n == 0.0
     assert kinds == {receptacle.kind for receptacle in env.sim.home.layout.receptacles} and len(kinds) == 10
 
 
@@ -295,7 +295,7 @@ def test_what_was_let_go_elsewhere_cannot_be_taken_again():
     env.step(action(env, -1.0))
     assert sim.held is None
     put_under_cup(sim, env.skill.target)
-    assert sim.suction.touches()
+    assert sim.hand.touches()
 
     def nothing_is_held():
         assert sim.held is None

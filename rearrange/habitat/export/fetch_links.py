@@ -17,6 +17,7 @@ import numpy as np
 
 from rearrange.habitat.export.links import Joint, Link, link_of
 from rearrange.home.robot import fetch
+from rearrange.home.robot.robot import BASE_JOINTS
 from rearrange.home.simulation.mujoco.build_model import ARM, BASE, HEADER
 
 NAME = "fetch"
@@ -52,7 +53,7 @@ def fetch_links() -> tuple[Link, ...]:
     """All links, frames z up; the root's frame is the base frame."""
     model = _model()
     made = [link_of(model, "base", None, ROOT), link_of(model, "torso", ROOT, "torso_lift_link", "torso_lift_joint")]
-    for name in fetch.JOINT_NAMES:
+    for name in fetch.ARM.names:
         limited = not name.endswith("_roll")
         made.append(link_of(model, f"{name}_link", made[-1].name, f"{name}_link", f"{name}_joint", limited))
     made.append(link_of(model, "gripper", made[-1].name, "gripper_link", "gripper_axis"))
@@ -67,7 +68,7 @@ def _model() -> mujoco.MjModel:
     mjcf = (f"{HEADER}<worldbody>{fetch.robot_body(BASE, ARM, prisms=False)}</worldbody>"
             f"<actuator>{fetch.robot_actuators()}</actuator></mujoco>")
     spec = mujoco.MjSpec.from_string(mjcf)
-    for name in fetch.BASE_JOINT_NAMES:
+    for name in BASE_JOINTS:
         spec.delete(spec.actuator(name))
         spec.delete(spec.joint(name))
     gripper, cup, end = spec.body("gripper"), spec.geom("suction_cup"), spec.site("end_effector")

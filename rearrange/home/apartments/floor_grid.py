@@ -17,9 +17,10 @@ import numpy as np
 from rearrange.home.apartments.parts import Body, Part
 from rearrange.home.apartments.shortest_ways import shortest_distances
 from rearrange.home.numba_cache import njit
-from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 
 CELL_M = 0.05
+ROBOT_RADIUS_M = 0.29
+"""Of the disc for which homes are furnished: it finds a way to every place that counts."""
 HEAD_HEIGHT_M = 1.4
 """What hangs higher than this does not block a robot."""
 

@@ -91,7 +91,7 @@ def check_joints(sim: Simulator, episode: Episode) -> None:
 
 def random_start(sim: Simulator, episode: Episode, rng: np.random.Generator) -> PlanePose:
     """A pose anywhere on the floor, facing anywhere, where the robot touches nothing; the episode is loaded."""
-    grid = _grid(sim.home.layout, _openings(episode))
+    grid = _grid(sim.home.layout, sim.robot.base.footprint_m, _openings(episode))
     for _ in range(_START_TRIES):
         x, y = grid.draw_point(rng)
         yaw = float(rng.uniform(-math.pi, math.pi))
@@ -156,7 +156,7 @@ def _first_free(sim: Simulator, episode: Episode, openings: dict[str, float],
     """The first of some poses, each with what it faces, where the robot touches nothing and nothing is in between; None
     when there is none, or when it cannot drive there, or when it is farther away than `within_m`.
     """
-    grid = _grid(sim.home.layout, tuple(sorted(openings.items())))
+    grid = _grid(sim.home.layout, sim.robot.base.footprint_m, tuple(sorted(openings.items())))
     size = sim.home.layout.size_m
     for (x, y, yaw), (to_x, to_y) in poses:
         if not all(0.3 < value < limit - 0.3 for value, limit in zip((x, y), size)):
@@ -197,7 +197,7 @@ def _before(surface: _Surface, point: tuple[float, ...]) -> Iterator[tuple[Plane
 
 
 def _free(sim: Simulator, episode: Episode, x: float, y: float, yaw: float) -> bool:
-    return _stands(sim, _grid(sim.home.layout, _openings(episode)), x, y, yaw)
+    return _stands(sim, _grid(sim.home.layout, sim.robot.base.footprint_m, _openings(episode)), x, y, yaw)
 
 
 def _stands(sim: Simulator, grid: FloorGrid, x: float, y: float, yaw: float) -> bool:
@@ -210,8 +210,8 @@ def _openings(episode: Episode) -> tuple[tuple[str, float], ...]:
 
 
 @lru_cache(maxsize=512)
-def _grid(layout: Layout, openings: tuple[tuple[str, float], ...]) -> FloorGrid:
-    return floor_grid(layout, openings=dict(openings))
+def _grid(layout: Layout, radius_m: float, openings: tuple[tuple[str, float], ...]) -> FloorGrid:
+    return floor_grid(layout, radius_m, dict(openings))
 
 
 def receptacle_under(sim: Simulator, point: tuple[float, ...]) -> Receptacle | None:

@@ -9,16 +9,15 @@ map is kept in the frame of the start and shown around the robot. Robots map so 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from rearrange.home.apartments.floor_grid import HEAD_HEIGHT_M
 from rearrange.home.geometry import PlanePose
-from rearrange.home.mapping.route import FETCH, Clearance, Route
+from rearrange.home.mapping.route import Clearance, Route, clearance_of
 from rearrange.home.numba_cache import njit
-from rearrange.home.robot.fetch import HEAD_CAMERA_FOV_DEG, HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.home.robot.robot import Camera, Point, Robot
 
 MAP_SIZE = 64
 """Cells on a side of the map that is shown."""
@@ -30,28 +29,8 @@ _CELLS = 256  # on its side, with the start in the middle
 _FAR_M = 10.0  # of the depth image
 _FLOOR_M = 0.06  # what is lower is floor
 _TALL_M = 1.15  # what reaches higher is a wall, a fridge or a cupboard: nobody reaches across
-_ELBOW_M = 0.4, -0.12, 1.25  # base frame; the camera sees the robot's own arm from here to the end-effector
-_OWN_M = 0.27  # around that line: what is nearer may be the arm or what it carries
+_OWN_M = 0.27  # around the line from elbow to hand: what is nearer may be the arm or what it carries
 _CLEAR_M = 0.3  # where the robot stands is free
-
-
-@dataclass(frozen=True)
-class Camera:
-    """A depth camera on a robot.
-
-    Its place is before the base's middle and above the floor (m). `axis`: its direction, ahead and up.
-    """
-
-    ahead_m: float
-    height_m: float
-    axis: tuple[float, float]
-    fov_deg: float
-
-
-HEAD_CAMERA = Camera(HEAD_CAMERA_POSITION_M[0], HEAD_CAMERA_POSITION_M[2],
-                     (HEAD_CAMERA_TARGET_M[0] - HEAD_CAMERA_POSITION_M[0],
-                      HEAD_CAMERA_TARGET_M[2] - HEAD_CAMERA_POSITION_M[2]), HEAD_CAMERA_FOV_DEG)
-"""The Fetch's."""
 
 
 class FloorMap:
@@ -59,13 +38,15 @@ class FloorMap:
 
     Args:
         start: Base pose at the beginning; its place is the middle of the map.
-        cells: On a side, of 0.1 m.
+        camera: Of the depth images, base frame.
         clearance: Distance of routes from things.
+        cells: On a side, of 0.1 m.
+        elbow_m: From here to the hand the camera sees the robot's own arm, base frame.
     """
 
-    def __init__(self, start: PlanePose, camera: Camera = HEAD_CAMERA, cells: int = _CELLS,
-                 clearance: Clearance = FETCH) -> None:
-        self._middle, self._camera, self._clearance = start[:2], camera, clearance
+    def __init__(self, start: PlanePose, camera: Camera, clearance: Clearance, cells: int = _CELLS,
+                 elbow_m: Point = (0.0, 0.0, 0.0)) -> None:
+        self._middle, self._camera, self._clearance, self._elbow_m = start[:2], camera, clearance, elbow_m
         self._cells = np.zeros((cells, cells), np.uint8)  # axes of the world; 0 unknown, 1 free, 2 low, 3 tall things
         self._route: tuple[tuple, Route] | None = None  # and where it leads
         self.latest_route: np.ndarray | None = None
@@ -80,10 +61,10 @@ class FloorMap:
             hand: The end-effector then (base frame, m); None: there is no arm to be seen.
         """
         x, y = pose[0] - self._middle[0], pose[1] - self._middle[1]
-        elbow, own_m = np.array(_ELBOW_M), _OWN_M if hand else -1.0
-        camera, arm = self._camera, np.array(hand or _ELBOW_M) - elbow
-        _enter(self._cells, depth[:, :, 0], _rays(len(depth), camera), camera.ahead_m, camera.height_m, x, y, pose[2],
-               _CELL_M, _TALL_M, elbow, arm, own_m)
+        elbow, own_m = np.array(self._elbow_m), _OWN_M if hand else -1.0
+        arm, (ahead_m, _, height_m) = np.array(hand or self._elbow_m) - elbow, self._camera.position_m
+        _enter(self._cells, depth[:, :, 0], _rays(len(depth), self._camera), ahead_m, height_m, x, y, pose[2], _CELL_M,
+               _TALL_M, elbow, arm, own_m)
 
     def touched(self, x: float, y: float) -> None:
         """Something stands at a point (world, m) that no image has shown: the robot has run into it."""
@@ -113,10 +94,15 @@ class FloorMap:
         return self.latest_route
 
 
+def map_of(robot: Robot, start: PlanePose) -> FloorMap:
+    """An empty map of what the head camera of a robot will show."""
+    return FloorMap(start, robot.head, clearance_of(robot.base), elbow_m=robot.arm.elbow_m)
+
+
 @lru_cache(maxsize=8)
 def _rays(size: int, camera: Camera) -> np.ndarray:
     """Of each pixel the direction in the base frame, per metre of depth: (size, size, 3) float32."""
-    dx, dz = camera.axis
+    dx, _, dz = (b - a for a, b in zip(camera.position_m, camera.target_m))
     length = math.hypot(dx, dz)
     ahead, up = np.array((dx, 0.0, dz)) / length, np.array((-dz, 0.0, dx)) / length
     slopes = (np.arange(size) - (size - 1) / 2) * (2 * math.tan(math.radians(camera.fov_deg) / 2) / size)

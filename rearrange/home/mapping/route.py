@@ -19,6 +19,7 @@ import numpy as np
 from rearrange.home.apartments.shortest_ways import shortest_distances
 from rearrange.home.geometry import PlanePose
 from rearrange.home.numba_cache import njit
+from rearrange.home.robot.robot import Base
 
 _LOW_COST, _TALL_COST = 20.0, 100.0  # by how much longer a metre counts where the robot would touch something
 _BEHIND_M = 0.4  # how deep what has been seen is taken to be
@@ -37,7 +38,10 @@ class Clearance:
     margins: tuple[tuple[float, float], ...]
 
 
-FETCH = Clearance(0.22, ((0.36, 2.0), (0.5, 1.4)))
+def clearance_of(base: Base) -> Clearance:
+    """A robot's, in a map of cells of 0.1 m: what it only grazes does not count as touched."""
+    touch_m, *margins = (round(base.radius_m + more_m, 4) for more_m in (-0.055, 0.085, 0.225))
+    return Clearance(touch_m, tuple(zip(margins, (2.0, 1.4))))
 
 
 class Route:
@@ -50,7 +54,7 @@ class Route:
     """
 
     def __init__(self, target: tuple[float, float], in_fridge: bool, cells: int, cell_m: float,
-                 clearance: Clearance = FETCH) -> None:
+                 clearance: Clearance) -> None:
         self._cells, self._cell_m = cells, cell_m
         self._near = np.array((clearance.touch_m, *(margin for margin, _ in clearance.margins))) / cell_m
         self._counts = np.array([cost for _, cost in clearance.margins])

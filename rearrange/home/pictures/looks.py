@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rearrange.home.robot.cameras import CAMERAS, mounting, shifted
+from rearrange.home.robot.cameras import mounting, shifted
+from rearrange.home.robot.robot import Camera
 
 _SUN, _SUN_RGB, _SKY_RGB = (-0.36, -0.50, 0.79), (0.55, 0.52, 0.46), (0.50, 0.53, 0.58)
 _HIGHEST_RAD, _LOWEST_RAD = math.radians(80), math.radians(20)  # of the sun, at full strength
@@ -36,10 +37,10 @@ class Looks:
     light: np.ndarray = field(default_factory=lambda: _light(_SUN, _SUN_RGB, _SKY_RGB))
     moves: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
-    def mounted(self, camera: str, where: np.ndarray | None = None) -> np.ndarray:
-        """The mounting (4, 3) of a camera of the robot, or of one that is mounted elsewhere, in these looks."""
-        where = mounting(camera) if where is None else where
-        return shifted(where, *self.moves[camera]) if camera in self.moves else where
+    def mounted(self, name: str, camera: Camera | np.ndarray) -> np.ndarray:
+        """The mounting (4, 3) of the camera "head" or "arm" in these looks. camera: it, or its own mounting."""
+        where = mounting(camera) if isinstance(camera, Camera) else camera
+        return shifted(where, *self.moves[name]) if name in self.moves else where
 
 
 PLAIN = Looks()
@@ -55,7 +56,7 @@ def draw_looks(rng: np.random.Generator, colors: float = 0.0, light: float = 0.0
         camera_m, camera_deg: The farthest that a camera is shifted along, and turned about, each of its axes.
     """
     seed, drawn = int(rng.integers(2**31)), rng.uniform(-1.0, 1.0, 9)
-    moves = {name: rng.uniform(-1.0, 1.0, (2, 3)) for name in CAMERAS}
+    moves = {name: rng.uniform(-1.0, 1.0, (2, 3)) for name in ("head", "arm")}
     made = PLAIN.light
     if light:
         height = math.asin(PLAIN.light[0, 2])

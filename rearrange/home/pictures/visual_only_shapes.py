@@ -13,7 +13,7 @@ import numpy as np
 
 from rearrange.home.pictures.raster import box_half_extents
 from rearrange.home.pictures.raster_kernels import KINDS
-from rearrange.home.robot.fetch_looks import FETCH, INSTEAD_OF, Shape
+from rearrange.home.robot.robot import Robot, Shape
 
 _TURNS = {"x": np.array([(0, 0, 1), (0, 1, 0), (-1, 0, 0)], float),
           "y": np.array([(1, 0, 0), (0, 0, 1), (0, -1, 0)], float),
@@ -55,9 +55,6 @@ def attach(model: mujoco.MjModel, shapes: Sequence[Shape], instead_of: Sequence[
         np.array([model.geom(name).id for name in instead_of]))
 
 
-def dressed_fetch(model: mujoco.MjModel) -> Attached | None:
-    """What makes the Fetch of a model look like one; None where the model has no such robot."""
-    try:
-        return attach(model, FETCH, INSTEAD_OF)
-    except KeyError:
-        return None
+def dressed(model: mujoco.MjModel, robot: Robot) -> Attached | None:
+    """What a spectator sees of the robot of a model beside its geoms; None for one that has no more."""
+    return attach(model, robot.looks, robot.hidden) if robot.looks else None

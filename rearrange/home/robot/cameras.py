@@ -1,4 +1,4 @@
-"""The robot's cameras: where each is mounted, its pose in the world, and what the head camera sees at a pixel."""
+"""Cameras of robots: how each is mounted, its pose in the world, and what the head camera sees at a pixel."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from rearrange.home.geometry import PlanePose
-from rearrange.home.robot import fetch
-
-CAMERAS = {"head": (fetch.HEAD_CAMERA_POSITION_M, fetch.HEAD_CAMERA_TARGET_M),
-           "arm": (fetch.ARM_CAMERA_POSITION_M, fetch.ARM_CAMERA_TARGET_M)}
-"""Place of each camera and a point that it looks at. Head: in the base frame. Arm: in that of the end-effector."""
-FOV_DEG, RANGE_M = fetch.HEAD_CAMERA_FOV_DEG, fetch.HEAD_CAMERA_RANGE_M
+from rearrange.home.robot.robot import Camera
 
 
 def camera_axes(eye_m: Sequence[float] | np.ndarray, target_m: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -32,9 +27,18 @@ def camera_axes(eye_m: Sequence[float] | np.ndarray, target_m: Sequence[float] |
 
 
 @cache
-def mounting(camera: str) -> np.ndarray:
-    """`camera_axes` of a camera of the robot, (4, 3), in the frame that it is fixed to."""
-    return camera_axes(*CAMERAS[camera])
+def mounting(camera: Camera) -> np.ndarray:
+    """`camera_axes` of a camera of a robot, (4, 3), in the frame that it is fixed to."""
+    return camera_axes(camera.position_m, camera.target_m)
+
+
+def camera_mjcf(name: str, camera: Camera) -> str:
+    """A camera that looks ahead in a body whose frame is that of the camera."""
+    dx, _, dz = (b - a for a, b in zip(camera.position_m, camera.target_m))
+    length = (dx * dx + dz * dz) ** 0.5
+    position = " ".join(str(v) for v in camera.position_m)
+    return (f'<camera name="{name}" pos="{position}" xyaxes="0 -1 0 {-dz / length:.6f} 0 {dx / length:.6f}" '
+            f'fovy="{camera.fov_deg}"/>')
 
 
 def shifted(mounted: np.ndarray, shift_m: np.ndarray, turn_rad: np.ndarray) -> np.ndarray:
@@ -54,22 +58,23 @@ def in_world(mounted: np.ndarray, rotation: np.ndarray, origin: np.ndarray) -> n
 
 
 @lru_cache(maxsize=4)
-def _rays(size: int) -> np.ndarray:
-    """Rays (size * size, 3) through the pixels of the head camera in the base frame, one metre along its axis."""
-    slope = math.tan(math.radians(FOV_DEG / 2))
+def _rays(camera: Camera, size: int) -> np.ndarray:
+    """Rays (size * size, 3) through the pixels of a head camera in the base frame, one metre along its axis."""
+    slope = math.tan(math.radians(camera.fov_deg / 2))
     across = ((np.arange(size) + 0.5) * 2 / size - 1) * slope
     columns, rows = np.meshgrid(across, across)
-    return np.column_stack([columns.ravel(), rows.ravel(), np.ones(size * size)]) @ mounting("head")[:3]
+    return np.column_stack([columns.ravel(), rows.ravel(), np.ones(size * size)]) @ mounting(camera)[:3]
 
 
-def camera_points(depth_m: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Points (n, 3) of the base frame that some pixels of the head camera see.
+def camera_points(camera: Camera, depth_m: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Points (n, 3) of the base frame that some pixels of a head camera see.
 
     Args:
+        camera: The head camera.
         depth_m: The whole square image, one row after another.
         which: The pixels, (pixels,) bool or their indices.
     """
-    return np.array(fetch.HEAD_CAMERA_POSITION_M) + _rays(math.isqrt(len(depth_m)))[which] * depth_m[which, None]
+    return np.array(camera.position_m) + _rays(camera, math.isqrt(len(depth_m)))[which] * depth_m[which, None]
 
 
 def to_world(local: np.ndarray, base_pose: PlanePose) -> np.ndarray:

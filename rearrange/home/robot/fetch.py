@@ -9,33 +9,32 @@ from __future__ import annotations
 
 import math
 
-BASE_JOINT_NAMES: tuple[str, ...] = ("base_x", "base_y", "base_yaw")
-TORSO_JOINT_NAME = "torso_lift"
-JOINT_NAMES: tuple[str, ...] = ("shoulder_pan", "shoulder_lift", "upperarm_roll", "elbow_flex", "forearm_roll",
-                                "wrist_flex", "wrist_roll")
-"""The seven arm joints, in the order of the action and of the `joint` observation."""
+from rearrange.home.robot.cameras import camera_mjcf
+from rearrange.home.robot.fetch_looks import INSTEAD_OF, SHAPES
+from rearrange.home.robot.robot import Arm, Base, Camera, Hand, Joint, Mjcf, Robot
 
-ARM_START_RAD: tuple[float, ...] = (-0.45, -1.08, 0.1, 0.935, -0.001, 1.573, 0.005)
-TORSO_START_M = 0.15
-ROBOT_RADIUS_M = 0.29  # of the base on the floor plan
-REST_POSITION_M: tuple[float, float, float] = (0.5, 0.0, 1.0)
-"""Where the end-effector rests, in the base frame."""
-ARM_DELTA_RAD = 0.0125
-"""Change of a joint target at full action, per 30 Hz step."""
-ARM_LIMITS_RAD: tuple[tuple[float, float], ...] = ((-1.6056, 1.6056), (-1.221, 1.518), (-12.6, 12.6), (-2.251, 2.251),
-                                                   (-12.6, 12.6), (-2.16, 2.16), (-12.6, 12.6))
-"""Joint limits; the three rolls turn without end and are bounded at two turns either way."""
-TORSO_LIMITS_M: tuple[float, float] = (0.0, 0.386)
-BASE_RADIUS_M = 0.275
+_JOINTS: tuple[tuple[str, float, float], ...] = (
+    ("shoulder_pan", -1.6056, 1.6056), ("shoulder_lift", -1.221, 1.518), ("upperarm_roll", -12.6, 12.6),
+    ("elbow_flex", -2.251, 2.251), ("forearm_roll", -12.6, 12.6), ("wrist_flex", -2.16, 2.16),
+    ("wrist_roll", -12.6, 12.6))
+"""Name and limits (rad); the three rolls turn without end and are bounded at two turns either way."""
+TORSO, TORSO_START_M, _TORSO_LIMITS_M = "torso_lift", 0.15, (0.0, 0.386)
 
-HEAD_CAMERA_POSITION_M: tuple[float, float, float] = (0.25, 0.0, 1.2)
-HEAD_CAMERA_TARGET_M: tuple[float, float, float] = (0.75, 0.0, 1.0)
-HEAD_CAMERA_FOV_DEG = 90.0
-HEAD_CAMERA_RANGE_M = 10.0
+BASE = Base(radius_m=0.275, footprint_m=0.29, standing_m=0.30, push_n=400.0, height_m=0.38, trunk_m=(-0.07, 0.17, 1.3))
+"""standing_m: HAB's agent is that wide."""
+ARM = Arm(
+    joints=tuple(Joint(*joint, delta=0.0125, lag=0.15) for joint in _JOINTS),
+    start=(-0.45, -1.08, 0.1, 0.935, -0.001, 1.573, 0.005),
+    # `tuck` of Fetch Robotics' demo (fetch_gazebo, demo.py): within 0.24 m of the base's middle, 0.53 to 0.99 m high.
+    tucked=(1.32, 1.40, -0.2, 1.72, 0.0, 1.66, 0.0), ahead=(0.0, -1.2, 0.0, 1.1, 0.0, 1.7, 0.0),
+    rest_m=(0.5, 0.0, 1.0), elbow_m=(0.4, -0.12, 1.25), reach_m=0.85, still={TORSO: TORSO_START_M})
+SUCTION = Hand("suction", body="gripper", site="end_effector", pads=("suction_cup",), break_m=0.15,
+               balls_m=((-0.07, 0.05), (-0.03, 0.05), (0.03, 0.025)),  # palm and cup
+               command="0 or more: suction on; less: release")
+HEAD = Camera((0.25, 0.0, 1.2), (0.75, 0.0, 1.0))
 # On top of the gripper, like HAB's arm camera; at its lower edge it sees the tip of the cup and what hangs there. HAB's
 # is 0.1 m above the middle, which is inside a wall or shelf in 8 of 60 starts of Pick; 0.05 m is in none.
-ARM_CAMERA_POSITION_M: tuple[float, float, float] = (-0.05, 0.0, 0.05)
-ARM_CAMERA_TARGET_M: tuple[float, float, float] = (0.2, 0.0, 0.0)
+WRIST = Camera((-0.05, 0.0, 0.05), (0.2, 0.0, 0.0))
 
 DARK, LIGHT, BLUE, BLACK = "0.20 0.21 0.24 1", "0.90 0.90 0.88 1", "0.22 0.38 0.60 1", "0.09 0.09 0.10 1"
 
@@ -63,12 +62,12 @@ _TORSO_COLLISION: tuple[tuple[str, str, str, str], ...] = (
 # skirt from below the floor, which it does not touch. One that ends above it is pushed up at the edge of something 3 cm
 # high, and held down by the base's joints with 300 kN.
 _ROUND: tuple[tuple[str, float, float, float, float, str, float], ...] = (
-    ("base_body", BASE_RADIUS_M, 0.07, 0.31, 48, DARK, 0.07),
+    ("base_body", BASE.radius_m, 0.07, 0.31, 48, DARK, 0.07),
     ("base_skirt", 0.24, 0.01, 0.07, 2, BLACK, -0.09),
     ("base_deck", 0.25, 0.31, 0.36, 2, LIGHT, 0.31))
 _SIDES = 24
 _NOTHING = 'contype="0" conaffinity="0"'
-_SERVOS: tuple[tuple[float, float, float], ...] = ((400, 40, 34), (700, 70, 130), (300, 30, 76), (400, 40, 66),
+SERVOS: tuple[tuple[float, float, float], ...] = ((400, 40, 34), (700, 70, 130), (300, 30, 76), (400, 40, 66),
                                                    (150, 12, 30), (150, 12, 26), (60, 4, 8))
 """Of each arm joint: position gain (N m/rad), velocity gain (N m s/rad), torque limit (N m)."""
 
@@ -110,16 +109,16 @@ def robot_body(base_bits: str, arm_bits: str, prisms: bool = True) -> str:
                 bits) for name, radius, bottom, top, mass, rgba, _ in _ROUND),
          geom("base_column", "box", "0.10 0.14 0.20", "-0.10 0 0.55", 20, DARK),
          *(f'<geom name="{name}_space" type="mesh" mesh="{name}" mass="0" rgba="0 0 0 0" group="3" {base_bits}/>'
-           for name, *_ in (_ROUND if prisms else ())), *spaces(_TORSO_COLLISION, base_bits), _head_camera(),
-         '<body name="torso" pos="-0.086875 0 0.37743" gravcomp="1">', f'<joint name="{TORSO_JOINT_NAME}" '
-         f'type="slide" axis="0 0 1" range="{TORSO_LIMITS_M[0]} {TORSO_LIMITS_M[1]}" armature="5" damping="20"/>',
+           for name, *_ in (_ROUND if prisms else ())), *spaces(_TORSO_COLLISION, base_bits), camera_mjcf("head", HEAD),
+         '<body name="torso" pos="-0.086875 0 0.37743" gravcomp="1">', f'<joint name="{TORSO}" '
+         f'type="slide" axis="0 0 1" range="{_TORSO_LIMITS_M[0]} {_TORSO_LIMITS_M[1]}" armature="5" damping="20"/>',
          geom("base_torso", "box", "0.085 0.135 0.22", "0.015 0 0.32", 11, LIGHT, _NOTHING),
          geom("base_neck", "cylinder", "0.045 0.04", "0.045 0 0.57", 1, DARK, _NOTHING),
          geom("base_head", "box", "0.085 0.12 0.045", "0.085 0 0.655", 3, LIGHT, _NOTHING),
          geom("base_visor", "box", "0.008 0.10 0.028", "0.172 0 0.66", 0.2, BLACK, _NOTHING)]
-    for name, limits, link in zip(JOINT_NAMES, ARM_LIMITS_RAD, _LINKS, strict=True):
+    for (name, low, high), link in zip(_JOINTS, _LINKS, strict=True):
         offset, axis, line, radius, mass, rgba = link
-        span = f'range="{limits[0]} {limits[1]}"' if abs(limits[0]) < 12 else ""
+        span = f'range="{low} {high}"' if abs(low) < 12 else ""
         s += [f'<body name="{name}_link" pos="{offset}" gravcomp="1">',
               f'<joint name="{name}" axis="{axis}" {span} armature="0.3" damping="2"/>',
               f'<geom name="arm_{name}" type="capsule" fromto="{line}" size="{radius}" mass="{mass}" rgba="{rgba}" '
@@ -130,7 +129,7 @@ def robot_body(base_bits: str, arm_bits: str, prisms: bool = True) -> str:
         # The cup's axis is the hand's x axis.
         geom("suction_cup", "cylinder", "0.025 0.02", "0.03 0 0", 0.1, BLACK, f'euler="0 1.5707963 0" {arm_bits}'),
         '<site name="end_effector" pos="0.05 0 0" size="0.01"/></body>',
-        "</body>" * len(JOINT_NAMES) + "</body></body>",
+        "</body>" * len(_JOINTS) + "</body></body>",
     ]
     return "\n".join(s)
 
@@ -139,19 +138,19 @@ def robot_actuators() -> str:
     """MJCF of the servos: base velocities (m/s, rad/s, world axes), torso height (m), arm joint positions (rad)."""
     s = [f'<velocity name="{name}" joint="{name}" kv="{kv}" forcerange="-{force} {force}"/>'
          for name, kv, force in (("base_x", 3000, 400), ("base_y", 3000, 400), ("base_yaw", 800, 120))]
-    s.append(f'<position name="{TORSO_JOINT_NAME}" joint="{TORSO_JOINT_NAME}" kp="8000" kv="800" forcerange="-450 '
+    s.append(f'<position name="{TORSO}" joint="{TORSO}" kp="8000" kv="800" forcerange="-450 '
              '450" inheritrange="1"/>')
-    for name, (low, high), (kp, kv, force) in zip(JOINT_NAMES, ARM_LIMITS_RAD, _SERVOS, strict=True):
+    for (name, low, high), (kp, kv, force) in zip(_JOINTS, SERVOS, strict=True):
         s.append(f'<position name="{name}" joint="{name}" kp="{kp}" kv="{kv}" forcerange="-{force} {force}" '
                  f'ctrlrange="{low} {high}"/>')
     return "\n".join(s)
 
 
-def _head_camera() -> str:
-    """HAB's head camera: fixed to the base, so it does not rise with the torso; looks 21.8 degrees down."""
-    dx = HEAD_CAMERA_TARGET_M[0] - HEAD_CAMERA_POSITION_M[0]
-    dz = HEAD_CAMERA_TARGET_M[2] - HEAD_CAMERA_POSITION_M[2]
-    length = (dx * dx + dz * dz) ** 0.5
-    position = " ".join(str(v) for v in HEAD_CAMERA_POSITION_M)
-    return (f'<camera name="head" pos="{position}" xyaxes="0 -1 0 {-dz / length:.6f} 0 {dx / length:.6f}" '
-            f'fovy="{HEAD_CAMERA_FOV_DEG}"/>')
+
+def _mjcf(base_bits: str, arm_bits: str) -> Mjcf:
+    return Mjcf(robot_assets(), robot_body(base_bits, arm_bits), robot_actuators())
+
+
+FETCH = Robot(
+    "fetch", BASE, ARM, SUCTION, HEAD, WRIST, _mjcf, looks=SHAPES, hidden=INSTEAD_OF,
+    parts={"torso": "torso", "gripper": "gripper"} | dict.fromkeys(("base_neck", "base_head", "base_visor"), "head"))

@@ -6,24 +6,11 @@ After photographs and the published dimensions; the robot's own meshes are not o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rearrange.home.robot.robot import Shape
 
-Rgb = tuple[float, float, float]
 _SHELL, _GREY, _DARK, _BLACK = (0.93, 0.93, 0.92), (0.55, 0.57, 0.60), (0.21, 0.22, 0.25), (0.06, 0.06, 0.07)
 _BLUE, _GLASS, _RED = (0.13, 0.36, 0.66), (0.10, 0.16, 0.30), (0.80, 0.10, 0.08)
 _RUBBER = (0.86, 0.44, 0.14)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """One shape on a body. size_m: as MuJoCo's `size`. axis: of the body, along which the shape's z axis lies."""
-
-    body: str
-    kind: str
-    size_m: tuple[float, ...]
-    place_m: tuple[float, float, float]
-    rgb: Rgb
-    axis: str = "z"
 
 
 def _base() -> list[Shape]:
@@ -110,7 +97,7 @@ def _gripper() -> list[Shape]:
     return made
 
 
-FETCH: tuple[Shape, ...] = (*_base(), *_torso(), *_head(), *_arm(), *_gripper())
+SHAPES: tuple[Shape, ...] = (*_base(), *_torso(), *_head(), *_arm(), *_gripper())
 INSTEAD_OF: tuple[str, ...] = ("base_body", "base_skirt", "base_deck", "base_column", "base_torso", "base_neck",
                                "base_head", "base_visor", "gripper_palm", "suction_cup")
 """Geoms of the model that these shapes stand for."""

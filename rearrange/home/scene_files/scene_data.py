@@ -39,7 +39,7 @@ class SceneData:
 
     Args:
         scene_dataset: A *.scene_dataset_config.json.
-        robot: URDF of the Fetch; None: the data set's own, or else ours.
+        robot_urdf: URDF of the Fetch; None: the data set's own, or else ours.
         gpu_device: Number of the GPU, -1 for the CPU, None for what there is.
         scenes: Those that episodes take place in, which the data set must have; read once.
         seen: Images that the robot's cameras will take beside depth, `camera_size` pixels wide and high.
@@ -47,7 +47,7 @@ class SceneData:
     """
 
     scene_dataset: str | None
-    robot: str | None = None
+    robot_urdf: str | None = None
     gpu_device: int | None = None
     scenes: Iterable[str] = ()
     seen: tuple[str, ...] = ()
@@ -58,9 +58,9 @@ class SceneData:
         """The robot's URDF; None where neither this nor the data set has one. Raises UserError when it is not there."""
         own = Path(self.scene_dataset).parent / "robots" / "fetch.urdf"
         has_own = own.is_file() or is_exported(Path(self.scene_dataset))
-        path = Path(self.robot) if self.robot else own if has_own else None
+        path = Path(self.robot_urdf) if self.robot_urdf else own if has_own else None
         if path is not None and not path.is_file():
-            asked = f"sim.robot={self.robot or 'null'}"
+            asked = f"sim.robot_urdf={self.robot_urdf or 'null'}"
             raise UserError(f"{asked}: there is no file {path}; it should be the URDF of the Fetch.")
         return path
 

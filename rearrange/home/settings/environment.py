@@ -3,17 +3,16 @@ simulator."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import ARM_DELTA_RAD
+from rearrange.home.errors import UserError, suggestion
+from rearrange.home.robot import DEFAULT, robot_named
 from rearrange.home.settings.presets import NAVIGATION
 from rearrange.home.settings.setting_fields import Rule, check, checked, keys_of, like, setting
 
-__all__ = ["NAVIGATION", "HomeSettings", "SimulatorConfig"]
+__all__ = ["NAVIGATION", "HomeSettings", "SimulatorConfig", "suggestion"]
 
 SPLITS = ("train", "val", "test", "unseen")
 FURNITURE = ("standard", "wide")
@@ -28,19 +27,22 @@ RANDOM = ("random_colors", "random_light", "random_camera_m", "random_camera_deg
 """Settings of domain randomisation: for training, not for what is measured afterwards."""
 SEEING = ("observations", "camera_size", *RANDOM)
 """Settings of what is seen, which navigation tasks have too."""
-SHARED = ("base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")
+ROBOT = ("robot", "hand")
+SHARED = (*ROBOT, "base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")
 """Settings of the robot and its camera that all skills of a plan have in common."""
 WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix",
-         "robot", "gpu_device", "substeps", *RANDOM)
+         "robot_urdf", "gpu_device", "substeps", *RANDOM)
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 
 @dataclass(frozen=True)
 class SimulatorConfig:
-    """The robot's limits, and the time steps of the physics. Full command reaches `base_speed_m_s` and
+    """The robot, its limits, and the time steps of the physics. Full command reaches `base_speed_m_s` and
     `base_turn_rad_s`."""
 
     _: KW_ONLY
+    robot: str = setting(DEFAULT, "who acts: a name that rearrange list says, or one of your own: package.module:Name")
+    hand: str | None = setting(None, "of the robot; null = its usual one, as the suction of the Fetch")
     base_speed_m_s: float = setting(
         1.0, "of a full forward command; the real Fetch's is 1.0, HAB's 2.5", above=0, at_most=100)
     base_turn_rad_s: float = setting(1.5, "of a full turn command; HAB's is 2.5", above=0, at_most=100)
@@ -49,9 +51,6 @@ class SimulatorConfig:
     substeps: int = setting(
         4, "of physics in a step of 1/30 s; 2 takes two thirds of the time and makes contacts softer", at_least=2,
         at_most=64)
-    max_joint_delta_rad: float = ARM_DELTA_RAD  # per step, added to the motor target
-    max_joint_lag_rad: float = 0.15  # how far a motor target may lead its joint
-    hold_break_m: float = 0.15  # stretch at which the suction lets go
     settle_steps: int = 30  # most environment steps for which objects come to rest at a reset
 
 
@@ -82,7 +81,7 @@ class HomeSettings(SimulatorConfig):
     mix: float = setting(
         1.0, "share of generated episodes that take place in those scenes; the others in procedural apartments",
         at_least=0, at_most=1)
-    robot: str | None = setting(
+    robot_urdf: str | None = setting(
         None, "URDF of the Fetch; null = robots/fetch.urdf beside scene_dataset, or else ours", path=True)
     gpu_device: int | None = setting(
         None, "number of the GPU that draws; -1 = CPU; null = 0 where there is one, else the CPU", at_least=-1)
@@ -108,7 +107,12 @@ class HomeSettings(SimulatorConfig):
         0.0, "share of depth pixels that read 0: patches, most of them along edges", at_least=0, at_most=0.9)
 
     def __post_init__(self) -> None:
+        if str(self.robot).endswith(".urdf"):  # what robot_urdf was called in version 0.2
+            object.__setattr__(self, "robot_urdf", self.robot)
+            object.__setattr__(self, "robot", DEFAULT)
         check(self)
+        if (self.robot, self.hand) != (DEFAULT, None):
+            robot_named(self.robot, self.hand)
         check_depth_size(self.depth_size)
         if self.scenes is not None and self.scene_dataset is None:
             raise UserError(f"sim.scenes={self.scenes} chooses among the scenes of a data set, which "
@@ -155,7 +159,8 @@ class MujocoSettings(HomeSettings):
 class HabitatSettings(HomeSettings):
     """Homes in Habitat-Sim with Bullet: ReplicaCAD, or our own apartments exported by rearrange scenes export."""
 
-    SHOWN = ("scene_dataset", "scenes", "robot", "gpu_device", "furniture", "num_layouts", "episodes", *SHARED, *SEEING)
+    SHOWN = ("scene_dataset", "scenes", "robot_urdf", "gpu_device", "furniture", "num_layouts", "episodes", *SHARED,
+             *SEEING)
     num_layouts: int = like(
         HomeSettings, "num_layouts", 10,
         "different apartments of the split that the data set has; episodes are unlimited")
@@ -182,9 +187,3 @@ def _scales(what: str, rules: dict[str, Rule], given: Any) -> dict[str, float]:
     if unknown := next((name for name in given if name not in terms), None):
         raise UserError(f"{what} has no reward term {unknown!r}; its terms are {', '.join(terms)}.")
     return {name: checked(rules[terms[name]], terms[name], value) for name, value in given.items()}
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """` (did you mean 'pick'?)`, or nothing."""
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

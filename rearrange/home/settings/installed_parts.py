@@ -1,4 +1,4 @@
-"""What installed packages and the user's own code add to ours: networks, skills, scenarios, agents.
+"""What installed packages and the user's own code add to ours: networks, skills, scenarios, robots, agents.
 
 A word names each: `package.module:Name`, or the name of an entry point of an installed package, which a group lists:
 
@@ -87,6 +87,7 @@ class Offered:
 NETWORKS = Offered("rearrange.policies", "network")
 SKILLS = Offered("rearrange.skills", "skill")
 SCENARIOS = Offered("rearrange.scenarios", "scenario")
+ROBOTS = Offered("rearrange.robots", "robot")
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from rearrange.home.apartments.segmentation import MOST
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import to_frame, wrap_angle
 from rearrange.home.mapping.floor_map import MAP_SIZE, SHOWN_CELL_M
-from rearrange.home.robot.fetch import ARM_LIMITS_RAD, REST_POSITION_M
+from rearrange.home.robot.robot import Robot
 from rearrange.home.simulation.simulator_interface import MAX_SPEED, STEP_S, Point
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def vector(size: int, low: float | Sequence[float], high: float | Sequence[float
 
 FAR_M = 50.0
 """No home is larger: the bound of every place and distance in an observation."""
-_GIVE_RAD = 0.3  # by how much a joint may be pushed beyond its limit
-_JOINTS = vector(7, [low - _GIVE_RAD for low, _ in ARM_LIMITS_RAD], [high + _GIVE_RAD for _, high in ARM_LIMITS_RAD])
+_GIVE = 0.3  # by how much a joint may be pushed beyond its limit (rad, m)
 _POLAR = vector(2, (0.0, -math.pi), (FAR_M, math.pi))
 PLACE = vector(3, -FAR_M, FAR_M)
 
@@ -46,7 +45,8 @@ def _polar(scene: HomeScene, point: Point) -> tuple[float, float]:
 
 
 def _to_rest(scene: HomeScene, skill: Skill | None) -> tuple[float, float, float]:
-    (x, y, z), rest = scene.sim.ee_in_base, REST_POSITION_M if skill is None else skill.rest_position_m
+    sim = scene.sim
+    (x, y, z), rest = sim.ee_in_base, sim.robot.arm.rest_m if skill is None else skill.rest_m(sim)
     return rest[0] - x, rest[1] - y, rest[2] - z
 
 
@@ -81,18 +81,28 @@ def _route(scene: HomeScene, skill: Skill) -> np.ndarray:
     return scene.floor_map.route(scene.sim.base_pose, (x, y), in_fridge)
 
 
-# Every observation but the image: space, how to read it, and what it is. Metres and radians. The bounds are what the
-# home, the arm and the physics allow, not what is usual.
-OBSERVATIONS: dict[str, tuple[gymnasium.spaces.Box, Callable[[HomeScene, Any], Any], str]] = {
-    "joint": (_JOINTS, lambda scene, skill: scene.sim.arm_positions(), "arm joint angles (rad)"),
+def _joints(robot: Robot) -> gymnasium.spaces.Box:
+    return vector(len(robot.arm.joints), robot.arm.low - _GIVE, robot.arm.high + _GIVE)
+
+
+def _joint_speeds(robot: Robot) -> gymnasium.spaces.Box:
+    return vector(len(robot.arm.joints), -MAX_SPEED, MAX_SPEED)
+
+
+Space = gymnasium.spaces.Box | Callable[[Robot], gymnasium.spaces.Box]
+
+# Every observation but the image: space, perhaps of a robot; how to read it, and what it is. Metres and radians. The
+# bounds are what the home, the arm and the physics allow, not what is usual.
+OBSERVATIONS: dict[str, tuple[Space, Callable[[HomeScene, Any], Any], str]] = {
+    "joint": (_joints, lambda scene, skill: scene.sim.arm_positions(), "arm joint angles (rad)"),
     "joint_vel": (
-        vector(7, -MAX_SPEED, MAX_SPEED), lambda scene, skill: scene.sim.arm_velocities(), "arm joint speeds (rad/s)"),
+        _joint_speeds, lambda scene, skill: scene.sim.arm_velocities(), "arm joint speeds (rad/s)"),
     "ee_pos": (
         vector(3, (-1.5, -1.5, -0.5), (1.5, 1.5, 2.5)), lambda scene, skill: scene.sim.ee_in_base,
         "end-effector, base frame (m)"),
     "is_holding": (
         vector(1, 0.0, 1.0), lambda scene, skill: (float(scene.sim.is_holding),),
-        "1 while the suction holds something"),
+        "1 while the hand holds something"),
     "relative_resting_position": (
         vector(3, -4.0, 4.0), _to_rest, "from the end-effector to its resting place, base frame (m)"),
     "obj_start": (
@@ -185,12 +195,16 @@ def shown(observation_keys: Sequence[str], images: bool) -> list[str]:
     return [key for key in observation_keys if images or key not in OF_IMAGES]
 
 
-def space_of(observation_keys: Sequence[str], depth_size: int) -> dict[str, gymnasium.Space]:
+def space_of(observation_keys: Sequence[str], depth_size: int, robot: Robot) -> dict[str, gymnasium.Space]:
     """The space of each of these observations, the image first; `depth_size`: its pixels, 0 for none."""
     boxes: dict[str, gymnasium.Space] = {}
     if depth_size and "depth" in observation_keys:
         boxes["depth"] = gymnasium.spaces.Box(0.0, 1.0, (depth_size, depth_size, 1), np.float32)
-    return boxes | {key: OBSERVATIONS[key][0] for key in shown(observation_keys, bool(depth_size)) if key != "depth"}
+    for key in shown(observation_keys, bool(depth_size)):
+        if key != "depth":
+            space = OBSERVATIONS[key][0]
+            boxes[key] = space(robot) if callable(space) else space
+    return boxes
 
 
 def check_observations(skill: Skill) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rearrange.home.apartments.episodes import Episode, Pose
 from rearrange.home.errors import UserError
+from rearrange.home.robot import robot_named
 from rearrange.home.robot.cameras import in_world
 from rearrange.home.simulation.simulator_interface import Point, SimulatorConfig
 
@@ -35,7 +36,7 @@ class RobotInHome(ABC):
     held_handle: str | None
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
-        self.config = config
+        self.config, self.robot = config, robot_named(config.robot, config.hand)
         self.want()
         self.unstable = False
 
@@ -135,7 +136,7 @@ class RobotInHome(ABC):
         if camera == "head":
             (x, y, _), cos, sin = self.base_pose, self._cos, self._sin
             turn, place = np.array([(cos, -sin, 0.0), (sin, cos, 0.0), (0.0, 0.0, 1.0)]), np.array([x, y, 0.0])
-        return in_world(looks.mounted(camera), turn, place)
+        return in_world(looks.mounted(camera, self.robot.camera(camera)), turn, place)
 
     def in_hand(self, half_height_m: float, depth_m: float) -> tuple[np.ndarray, np.ndarray]:
         """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by its top, `depth_m` in the cup."""

@@ -3,9 +3,9 @@
 `rearrange.home.simulation.mujoco.simulator` (MuJoCo) and `rearrange.habitat.habitat_simulator` (Habitat-Sim) offer it;
 `rearrange.env.make_simulator` chooses.
 
-Frames. World: z up, metres. Base: x forward, y left, z up, on the floor between the wheels. End-effector: origin at the
-tip of the suction cup, x the way the cup faces. Objects are referred to by their index in the episode, drawers and
-doors by the name of their joint; joints of drawers are in metres, those of doors in radians.
+Frames. World: z up, metres. Base and end-effector, which is the hand: `rearrange.home.robot.robot`. Objects are
+referred to by their index in the episode, drawers and doors by the name of their joint; joints of drawers are in
+metres, those of doors in radians.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.robot.robot import Robot
 from rearrange.home.settings.environment import SimulatorConfig
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Simulator(Protocol):
     # ------------------------------------------------------------------ episode
 
     config: SimulatorConfig
+    robot: Robot
     home: Any
     """The `Home` that is loaded; None before the first `reset`."""
     episode: Episode
@@ -88,8 +89,8 @@ class Simulator(Protocol):
         """Advance 1/30 s. Commands lie in [-1, 1]; None leaves a part as it is and stops the base.
 
         Args:
-            arm: (7,) changes of the joints' targets.
-            grip: At least 0: suction on; below: release.
+            arm: Changes of the joints' targets.
+            grip: At least 0: hold; below: release.
             base: Forward and left turn.
         """
 
@@ -110,17 +111,19 @@ class Simulator(Protocol):
     accumulated_arm_force_n: float
     """The sum of these rises since the robot was placed."""
 
-    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        """Put the robot at a base pose (m, rad; world frame) with its arm at these angles, at rest, without forces."""
+    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] | None = None) -> None:
+        """Put the robot at a base pose (m, rad; world frame) with its arm in a posture, None for that in which episodes
+        begin, at rest, without forces.
+        """
 
     def arm_positions(self) -> np.ndarray:
-        """Angles of the seven arm joints (rad); it may be a view."""
+        """Positions of the arm joints (rad, or m where they slide); it may be a view."""
 
     def arm_velocities(self) -> np.ndarray:
-        """Speeds of the seven arm joints (rad/s); it may be a view."""
+        """Speeds of the arm joints (rad/s, m/s); it may be a view."""
 
     def arm_targets(self) -> np.ndarray:
-        """Where the motors of the seven arm joints are sent (rad); a view."""
+        """Where the motors of the arm joints are sent (rad, m); a view."""
 
     def robot_collides(self) -> bool:
         """True when any part of the robot, or what it holds, is in contact with something else."""
@@ -136,7 +139,7 @@ class Simulator(Protocol):
     # ------------------------------------------------------------------ hold
 
     held: int | None
-    """The object that the suction holds."""
+    """The object that the hand holds."""
     held_handle: str | None
     """The drawer or door by whose handle it holds."""
     hold_broken: bool
@@ -146,16 +149,16 @@ class Simulator(Protocol):
 
     @property
     def is_holding(self) -> bool:
-        """True when the suction holds an object or a handle."""
+        """True when the hand holds an object or a handle."""
 
     def want(self, target: int | None = None, handle: str | None = None) -> None:
-        """Say which object or handle the suction takes when it touches several things; None: the first."""
+        """Say which object or handle the hand takes when it touches several things; None: the first."""
 
     def cup_touches(self) -> bool:
-        """True when the suction cup touches something."""
+        """True when the hand touches something that it could hold."""
 
     def touched_objects(self) -> set[int | None]:
-        """The objects that the suction cup touches; None among them for anything else."""
+        """The objects that the hand could hold; None among them for anything else."""
 
     def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
         """Hold object i at a pose, world frame; None: by the middle of its top, as if picked from above."""

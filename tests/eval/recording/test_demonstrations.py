@@ -21,6 +21,7 @@ from eval.recording.minari import MinariFiles
 from eval.recording.tape import Tape
 from rearrange.command_line.cli import main
 from rearrange.home.errors import UserError
+from rearrange.home.robot.fetch import FETCH
 from rearrange.home.simulation.observations import space_of
 from skills.pick import PickConfig
 
@@ -31,15 +32,16 @@ KEYS = PickConfig().observation_keys
 def env(keys=KEYS, depth_size: int = 0, action=ACTION) -> SimpleNamespace:
     """The spaces of an environment of Pick."""
     size = action[-1][1].stop
-    return SimpleNamespace(observation_space=gymnasium.spaces.Dict(space_of(keys, depth_size)),
-                           action_parts=list(action), action_space=gymnasium.spaces.Box(-1, 1, (size,), np.float32))
+    return SimpleNamespace(observation_space=gymnasium.spaces.Dict(space_of(keys, depth_size, FETCH)),
+                           sim=SimpleNamespace(robot=FETCH), action_parts=list(action),
+                           action_space=gymnasium.spaces.Box(-1, 1, (size,), np.float32))
 
 
 def write(path: Path, episodes: int = 6, of=LeRobotFiles, depth_size: int = 8, frames: int = 12,
           failed: tuple[int, ...] = (3,)) -> Path:
     """A recording of Pick that shows the same action at all times: 0.3 for the arm, 1 for all else."""
     shown = env(depth_size=depth_size)
-    features = features_of(shown.observation_space, names_of_action(shown.action_parts))
+    features = features_of(shown.observation_space, names_of_action(FETCH, shown.action_parts))
     folder = Folder(path, of(path, features, 30), {"format": "minari" if of.raw else "lerobot"},
                     {"skill": "pick", "env": {"base_speed_m_s": 2.5, "split": "test"}}, 1e9)
     rng = np.random.default_rng(0)

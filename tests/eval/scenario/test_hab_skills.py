@@ -21,12 +21,14 @@ NEEDED = ("navigate", "pick", "place")
 
 
 def request(skill="pick", first=False, seed=0):
-    from rearrange.home.simulation.observations import OBSERVATIONS
+    from rearrange.home.robot.fetch import FETCH
+    from rearrange.home.simulation.observations import space_of
     from skills import make_skill
 
     rng = np.random.default_rng(seed)
     keys = [key for key in make_skill(skill).observation_keys if key != "depth"]
-    observation = {key: rng.standard_normal(OBSERVATIONS[key][0].shape).astype(np.float32) for key in keys}
+    observation = {key: rng.standard_normal(box.shape).astype(np.float32)
+                   for key, box in space_of(keys, 0, FETCH).items()}
     return SimpleNamespace(skill=skill, observation=observation, first=first, mean=False)
 
 

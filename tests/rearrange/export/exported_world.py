@@ -12,7 +12,7 @@ import numpy as np
 
 from rearrange.home.axis_conventions import AXES, pose_to_matrix, to_y_up
 from rearrange.home.geometry import from_frame
-from rearrange.home.robot.fetch import HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M
+from rearrange.home.robot.fetch import HEAD
 from tests.rearrange.export.urdf_reader import Urdf, origin
 
 Pose = tuple[float, float, float]
@@ -67,7 +67,7 @@ def depth(triangles: np.ndarray, pose: Pose, size: int, far_m: float) -> np.ndar
     """(size, size) z-depth of the head camera at a base pose, field of view 90 degrees; far_m where there is
     nothing.
     """
-    eye, target = (AXES @ (*from_frame(p[0], p[1], pose), p[2]) for p in (HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M))
+    eye, target = (AXES @ (*from_frame(p[0], p[1], pose), p[2]) for p in (HEAD.position_m, HEAD.target_m))
     forward = (target - eye) / np.linalg.norm(target - eye)
     right = np.cross(forward, (0.0, 1.0, 0.0))
     right /= np.linalg.norm(right)

@@ -27,7 +27,7 @@ from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import from_frame
 from rearrange.home.pictures.raster import DepthCamera
-from rearrange.home.robot.fetch import ARM_START_RAD, JOINT_NAMES, TORSO_START_M
+from rearrange.home.robot.fetch import ARM, TORSO_START_M
 from rearrange.home.simulation.mujoco.build_model import compile_home
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from tests.rearrange.export.exported_world import depth, world
@@ -215,7 +215,7 @@ def test_the_files_put_together_look_like_our_home(folder, kind, index):
     sim, size, far_m = MujocoSimulator(), 32, 10.0
     sim.reset(episode)
     camera, image, off = DepthCamera(sim.model, size, far_m=far_m), np.empty((size, size), np.float32), []
-    joints = dict(zip((f"{name}_joint" for name in JOINT_NAMES), ARM_START_RAD)) | {"torso_lift_joint": TORSO_START_M}
+    joints = dict(zip((f"{name}_joint" for name in ARM.names), ARM.start)) | {"torso_lift_joint": TORSO_START_M}
     x, y, yaw = sim.home.layout.counter_pose
     for ahead, turn in ((1.4, np.pi), (1.8, 2.4)):  # before the counter, where drawers and fridge are seen
         pose = (*from_frame(ahead, 0.0, (x, y, yaw)), yaw + turn)

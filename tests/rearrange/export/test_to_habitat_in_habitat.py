@@ -13,13 +13,7 @@ from rearrange.home.apartments.episodes import read_episodes
 from rearrange.home.axis_conventions import matrix_to_pose, pose_to_matrix, to_y_up
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.geometry import from_frame
-from rearrange.home.robot.fetch import (
-    ARM_START_RAD,
-    HEAD_CAMERA_POSITION_M,
-    HEAD_CAMERA_TARGET_M,
-    JOINT_NAMES,
-    TORSO_START_M,
-)
+from rearrange.home.robot.fetch import ARM, HEAD, TORSO_START_M
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 habitat_sim = pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
@@ -90,7 +84,7 @@ class Habitat:
         robot.transformation = matrix((x, y, 0.0, math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)))
         positions = robot.joint_positions
         values = dict(
-            zip((f"{name}_joint" for name in JOINT_NAMES), ARM_START_RAD)) | {"torso_lift_joint": TORSO_START_M}
+            zip((f"{name}_joint" for name in ARM.names), ARM.start)) | {"torso_lift_joint": TORSO_START_M}
         for link in robot.get_link_ids():
             if robot.get_link_joint_name(link) in values:
                 positions[robot.get_link_joint_pos_offset(link)] = values[robot.get_link_joint_name(link)]
@@ -100,7 +94,7 @@ class Habitat:
     def depth(self, pose: tuple[float, float, float]) -> np.ndarray:
         """What the head camera of a robot at a base pose of ours sees, in metres; FAR_M where that is nothing."""
         eye, target = (to_y_up((*from_frame(p[0], p[1], pose), p[2]))
-                       for p in (HEAD_CAMERA_POSITION_M, HEAD_CAMERA_TARGET_M))
+                       for p in (HEAD.position_m, HEAD.target_m))
         node = self.sim.get_agent(0).scene_node
         node.transformation = mn.Matrix4.look_at(mn.Vector3(*eye), mn.Vector3(*target), mn.Vector3(0, 1, 0))
         image = np.array(self.sim.get_sensor_observations()["depth"])

@@ -13,7 +13,7 @@ import pytest
 
 from rearrange.home.axis_conventions import to_y_up
 from rearrange.home.geometry import from_frame
-from rearrange.home.robot.fetch import ARM_START_RAD
+from rearrange.home.robot.fetch import ARM
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
@@ -54,7 +54,7 @@ def test_its_fetch_drives_our_urdf(loaded):
     robot.reconfigure()
     robot.sim_obj.transformation = matrix((*pose[:2], 0.0, np.cos(pose[2] / 2), 0.0, 0.0, np.sin(pose[2] / 2)))
     robot.update()
-    assert robot.arm_joint_pos == pytest.approx(ARM_START_RAD, abs=1e-6)
+    assert robot.arm_joint_pos == pytest.approx(ARM.start, abs=1e-6)
     assert np.array(robot.ee_transform().translation) == pytest.approx(to_y_up(sim.ee_position), abs=1e-4)
     lower, upper = robot.arm_joint_limits
     assert lower[[0, 1, 3, 5]] == pytest.approx([-1.6056, -1.221, -2.251, -2.16], abs=1e-4)
@@ -64,7 +64,7 @@ def test_its_fetch_drives_our_urdf(loaded):
     loaded.sim.perform_discrete_collision_detection()
     own = {robot.sim_obj.object_id, *robot.sim_obj.link_object_ids}
     touched = [p for p in loaded.sim.get_physics_contact_points() if {p.object_id_a, p.object_id_b} & own]
-    assert robot.arm_joint_pos == pytest.approx(ARM_START_RAD, abs=0.02) and not touched
+    assert robot.arm_joint_pos == pytest.approx(ARM.start, abs=0.02) and not touched
     loaded.articulated.remove_object_by_handle(robot.sim_obj.handle)
 
 

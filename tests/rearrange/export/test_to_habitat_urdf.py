@@ -53,7 +53,7 @@ def posed(model, rng):
     """MuJoCo at random joint positions, the robot at the origin; and the same positions by the URDF's joints."""
     data, positions = mujoco.MjData(model), {}
     data.qpos[:] = 0.0
-    for name, (low, high) in zip(fetch.JOINT_NAMES, fetch.ARM_LIMITS_RAD):
+    for name, (low, high) in zip(fetch.ARM.names, fetch.ARM_LIMITS_RAD):
         positions[f"{name}_joint"] = data.joint(name).qpos[0] = rng.uniform(max(low, -3), min(high, 3))
     positions["torso_lift_joint"] = data.joint(fetch.TORSO_JOINT_NAME).qpos[0] = rng.uniform(*fetch.TORSO_LIMITS_M)
     mujoco.mj_forward(model, data)
@@ -63,7 +63,7 @@ def posed(model, rng):
 def test_the_links_have_the_numbers_of_habitat_lab(robot):
     numbers = robot.numbers()
     joints = {numbers[joint.find("child").get("link")]: name for name, joint in robot.joints.items()}
-    assert [joints[i] for i in FETCH_ROBOT["arm"]] == [f"{name}_joint" for name in fetch.JOINT_NAMES]
+    assert [joints[i] for i in FETCH_ROBOT["arm"]] == [f"{name}_joint" for name in fetch.ARM.names]
     assert [joints[i] for i in FETCH_ROBOT["wheels"]] == ["l_wheel_joint", "r_wheel_joint"]
     assert joints[FETCH_ROBOT["back"]] == "torso_lift_joint"
     assert [joints[i] for i in FETCH_ROBOT["head"]] == ["head_pan_joint", "head_tilt_joint"]
@@ -76,7 +76,7 @@ def test_the_links_have_the_numbers_of_habitat_lab(robot):
 def test_the_robot_moves_as_in_mujoco(robot, model, seed):
     data, positions = posed(model, np.random.default_rng(seed))
     placed = robot.place(positions)
-    for link in ("torso_lift_link", *(f"{name}_link" for name in fetch.JOINT_NAMES), "gripper_link"):
+    for link in ("torso_lift_link", *(f"{name}_link" for name in fetch.ARM.names), "gripper_link"):
         body = data.body(BODIES.get(link, link))
         assert placed[link][:3, 3] == pytest.approx(AXES @ body.xpos, abs=1e-7), link
         assert placed[link][:3, :3] == pytest.approx(AXES @ body.xmat.reshape(3, 3), abs=1e-7), link
@@ -85,7 +85,7 @@ def test_the_robot_moves_as_in_mujoco(robot, model, seed):
 
 
 def test_limits_and_efforts_of_the_arm(robot, model):
-    for name, (low, high) in zip(fetch.JOINT_NAMES, fetch.ARM_LIMITS_RAD):
+    for name, (low, high) in zip(fetch.ARM.names, fetch.ARM_LIMITS_RAD):
         joint = robot.joints[f"{name}_joint"]
         limit = joint.find("limit")
         if name.endswith("_roll"):
@@ -96,7 +96,7 @@ def test_limits_and_efforts_of_the_arm(robot, model):
 
 
 def test_masses_and_inertias(robot, model):
-    for link in ("torso_lift_link", *(f"{name}_link" for name in fetch.JOINT_NAMES)):
+    for link in ("torso_lift_link", *(f"{name}_link" for name in fetch.ARM.names)):
         i = model.body(BODIES.get(link, link)).id
         assert robot.mass(link) == pytest.approx(model.body_mass[i])
         assert robot.center_of_mass(link) == pytest.approx(model.body_ipos[i], abs=1e-8)

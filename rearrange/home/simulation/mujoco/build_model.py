@@ -16,7 +16,8 @@ from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
 from rearrange.home.apartments.parts import Body, Part
 from rearrange.home.errors import UserError
-from rearrange.home.robot import fetch
+from rearrange.home.robot import robot_named
+from rearrange.home.robot.robot import Robot
 
 if TYPE_CHECKING:
     import mujoco
@@ -50,15 +51,15 @@ HEADER = f"""<mujoco model="home">
 <default><geom friction="0.7 0.005 0.0001" solref="0.02 1"/></default>"""
 
 
-def compile_home(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> mujoco.MjModel:
-    """The MuJoCo model of a home with these objects (names of `OBJECTS`), parked outside it in a row."""
+def compile_home(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Robot | None = None) -> mujoco.MjModel:
+    """The MuJoCo model of a home with these objects (names of `OBJECTS`), parked outside it in a row, and a robot."""
     import mujoco
 
-    return mujoco.MjModel.from_xml_string(home_mjcf(layout, objects))
+    return mujoco.MjModel.from_xml_string(home_mjcf(layout, objects, robot))
 
 
-def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
-    """The home as an MJCF document.
+def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Robot | None = None) -> str:
+    """The home as an MJCF document. robot: None for the usual one.
 
     It is text, not `mujoco.MjSpec`: each line reads as MuJoCo's manual has it, and rounded numbers make the same model,
     bit for bit, on every machine.
@@ -67,9 +68,11 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
     if unknown:
         raise UserError(f"no object called '{unknown[0]}'; choose from: {', '.join(OBJECTS)}")
     models = [OBJECTS[name] for name in objects]
+    robot = robot or robot_named()
+    there = robot.mjcf(BASE, ARM)
     x, y = layout.size_m
     discs = {_disc_name(part): part.half_size_m for part in layout.parts if _is_disc(part)}
-    s = [HEADER, f"<asset>{fetch.robot_assets()}{''.join(map(_prism, discs, discs.values()))}</asset><worldbody>",
+    s = [HEADER, f"<asset>{there.assets}{''.join(map(_prism, discs, discs.values()))}</asset><worldbody>",
          '<light pos="5 4 6" dir="0 0 -1" directional="true"/>']
     s.append(
         f'<geom name="floor" type="plane" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.1" '
@@ -85,11 +88,11 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET) -> str:
             s.append(f'<geom type="mesh" mesh="{_disc_name(part)}" pos="{" ".join(f"{v:.6g}" for v in part.center_m)}" '
                      f'rgba="0 0 0 0" {STATIC}/>')
     s += [_body(body) for body in layout.bodies]
-    s.append(fetch.robot_body(BASE, ARM))
+    s.append(there.body)
     s += [_object(i, model) for i, model in enumerate(models)]
     s.append("</worldbody>")
-    s += _grasps(layout, len(models))
-    s += ["<actuator>", fetch.robot_actuators(), "</actuator></mujoco>"]
+    s += _grasps(layout, len(models), robot)
+    s += ["<actuator>", there.actuators, "</actuator></mujoco>"]
     return "\n".join(s)
 
 
@@ -168,17 +171,17 @@ def _object(index: int, model: ObjectModel) -> str:
     )
 
 
-def _grasps(layout: Layout, count: int) -> list[str]:
-    """What suction switches on: a weld for each object, a ball joint at each handle."""
+def _grasps(layout: Layout, count: int, robot: Robot) -> list[str]:
+    """What a hold switches on: a weld for each object, a ball joint at each handle."""
     s = ["<equality>"]
     s += [
-        f'<weld name="hold_object_{i}" body1="gripper" body2="object_{i}" active="false" solref="0.0167 1" '
+        f'<weld name="hold_object_{i}" body1="{robot.hand.body}" body2="object_{i}" active="false" solref="0.0167 1" '
         'solimp="0.95 0.999 0.0005"/>'
         for i in range(count)
     ]
     s += [
-        f'<connect name="hold_{body.name}" body1="gripper" body2="{body.name}" anchor="0.05 0 0" active="false" '
-        'solref="0.02 1"/>'
+        f'<connect name="hold_{body.name}" body1="{robot.hand.body}" body2="{body.name}" anchor="0.05 0 0" '
+        'active="false" solref="0.02 1"/>'
         for body in layout.bodies
     ]
     return [*s, "</equality>"]

@@ -12,9 +12,10 @@ from rearrange.home.apartments import segmentation
 from rearrange.home.pictures.looks import Looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
 from rearrange.home.pictures.raster import DepthCamera, Poses, shape_table
-from rearrange.home.robot.cameras import FOV_DEG
+from rearrange.home.robot.robot import Camera
 from rearrange.home.simulation.mujoco.compile_kernels import FILM, compile_once
 from rearrange.home.simulation.mujoco.compiled_home import CACHED_HOMES, CompiledHome
+from rearrange.home.simulation.mujoco.contacts import BASE
 
 if TYPE_CHECKING:
     import mujoco
@@ -29,7 +30,9 @@ SPECTATOR_FOV_DEG, FADE_FRAMES = 60.0, 10
 @lru_cache(maxsize=CACHED_HOMES)
 def head_camera(home: CompiledHome, size: int) -> DepthCamera:
     """The head camera in a home, shared by the environments of a process (which step one after another)."""
-    return DepthCamera(home.model, size, hide_groups=home.unseen_groups, meshes=home.meshes)
+    camera = home.robot.head
+    return DepthCamera(home.model, size, camera.fov_deg, camera.range_m, hide_groups=home.unseen_groups,
+                       meshes=home.meshes)
 
 
 @lru_cache(maxsize=CACHED_HOMES)
@@ -46,7 +49,7 @@ class Photographer:
         self._looks: Looks | None = None
 
     def photograph(self, home: CompiledHome, data: mujoco.MjData, index_of_slot: Mapping[int, int], looks: Looks,
-                   pose: np.ndarray, size: int, wanted: Collection[str]) -> dict[str, np.ndarray]:
+                   camera: Camera, pose: np.ndarray, size: int, wanted: Collection[str]) -> dict[str, np.ndarray]:
         """What a camera at `pose` sees, as `photograph`. index_of_slot: which object each slot holds."""
         shapes, halves = _shapes(home)
         if home is not self._home or index_of_slot is not self._index_of_slot:
@@ -60,14 +63,14 @@ class Photographer:
             self._looks, self._colors = looks, linear_colors(rgb, self._ids[:-1], looks)
         meshes = None if home.meshes is None else (home.meshes, data.xpos, data.xmat)
         return photograph(wanted, (shapes, halves, data.geom_xpos, data.geom_xmat), pose, size, self._colors,
-                          looks.light, self._ids, meshes=meshes)
+                          looks.light, self._ids, camera.fov_deg, camera.range_m, meshes=meshes)
 
 
 def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.ndarray:
     """(ngeom,) numbers of `rearrange.home.apartments.segmentation`; objects that wait outside are nothing."""
-    model, count = home.model, len(index_of_slot)
-    parts, bodies = segmentation.numbers_of(home.layout, count)
-    still = [segmentation.BUILDING["floor"], segmentation.BUILDING["ceiling"], *parts]  # the order of `home_mjcf`
+    model, count, parts = home.model, len(index_of_slot), home.robot.parts
+    still, bodies = segmentation.numbers_of(home.layout, count)
+    still = [segmentation.BUILDING["floor"], segmentation.BUILDING["ceiling"], *still]  # the order of `home_mjcf`
     of_body = dict(zip((body.name for body in home.layout.bodies), bodies))
     things = np.full(model.ngeom, segmentation.NOTHING, np.int32)
     things[:len(still)] = still
@@ -78,10 +81,9 @@ def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.
             things[geom] = segmentation.OBJECT + index_of_slot[slot] if slot in index_of_slot else segmentation.NOTHING
         elif body in of_body:
             things[geom] = of_body[body]
-        elif name in ("base_neck", "base_head", "base_visor"):
-            things[geom] = segmentation.ROBOT["head"]
         else:
-            things[geom] = segmentation.ROBOT[body if body in ("base", "torso", "gripper") else "arm"]
+            of_robot = parts.get(name, parts.get(body, "base" if home.geom_role[geom] == BASE else "arm"))
+            things[geom] = segmentation.ROBOT[of_robot]
     return things
 
 
@@ -104,7 +106,7 @@ class Spectator:
         """
         poses = Poses(*(values.copy() for values in Poses.of(data)))
         scene = self._painter(home, *size, SPECTATOR_FOV_DEG).later(poses, eye, target, marks)
-        camera = self._painter(home, camera_size, camera_size, FOV_DEG)
+        camera = self._painter(home, camera_size, camera_size, home.robot.wrist.fov_deg)
         return lambda: (scene(), camera.render_from(poses, pose))
 
     def forget(self) -> None:
@@ -114,7 +116,7 @@ class Spectator:
 
     def _painter(self, home: CompiledHome, width: int, height: int, fov_deg: float) -> Painter:
         from rearrange.home.pictures.picture import Painter  # compiles for seconds; only videos need it
-        from rearrange.home.pictures.visual_only_shapes import dressed_fetch
+        from rearrange.home.pictures.visual_only_shapes import dressed
         from rearrange.home.simulation.mujoco.materials import materials_of
 
         compile_once(FILM)
@@ -124,6 +126,6 @@ class Spectator:
         if key not in self._painters:
             self._painters[key] = Painter(
                 home.model, width, height, fov_deg, hide_groups=home.unseen_groups or (CEILING_GROUP,),
-                meshes=home.meshes, fade_frames=FADE_FRAMES, attached=dressed_fetch(home.model),
+                meshes=home.meshes, fade_frames=FADE_FRAMES, attached=dressed(home.model, home.robot),
                 materials=materials_of(home.model, home.objects))
         return self._painters[key]

@@ -17,7 +17,8 @@ from rearrange.home.apartments.kept_layouts import layout_sources, scene_layout
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import STANDARD_SET
 from rearrange.home.kept_files import KeptFiles
-from rearrange.home.robot.fetch import ARM_START_RAD, BASE_JOINT_NAMES, JOINT_NAMES, TORSO_JOINT_NAME, TORSO_START_M
+from rearrange.home.robot import ROBOTS, robot_named
+from rearrange.home.robot.robot import BASE_BODY, BASE_JOINTS, Robot
 from rearrange.home.simulation.mujoco.build_model import compile_home, handle_part
 from rearrange.home.simulation.mujoco.collision_filter import Everything, Nearness, measure
 from rearrange.home.simulation.mujoco.contacts import ARM, BASE, NO_OWNER, SCENE
@@ -45,6 +46,7 @@ _AWAY = (-50.0, -50.0, 0.0)  # base pose while objects settle
 class CompiledHome:
     """A compiled layout with the addresses that the simulator needs, and a state in which everything is asleep."""
 
+    robot: Robot
     layout: Layout
     objects: tuple[str, ...]  # name of each slot
     model: mujoco.MjModel
@@ -77,23 +79,27 @@ class CompiledHome:
 
 
 @lru_cache(maxsize=CACHED_HOMES)
-def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET) -> CompiledHome:
-    """Compile the home of a scene such as "train/17" with these objects in its slots; the last ones are kept."""
-    layout = scene_layout(scene)
-    made = partial(_compile, layout, objects)
+def load_home(scene: str, objects: tuple[str, ...] = STANDARD_SET, robot: Robot | None = None) -> CompiledHome:
+    """Compile the home of a scene such as "train/17" with these objects in its slots and a robot, None for the usual
+    one; the last ones are kept.
+    """
+    robot, layout = robot or robot_named(), scene_layout(scene)
+    made = partial(_compile, layout, objects, robot)
     is_kept = objects == STANDARD_SET and int(scene.rpartition("/")[2]) < CACHED_HOMES  # a quarter of a megabyte each
-    model, nearness = KEPT.get(scene.replace("/", "-"), made) if is_kept else made()
+    is_kept &= robot.name in ROBOTS and robot is robot_named(robot.name, robot.hand.kind)
+    name = f"{scene.replace('/', '-')}-{robot.name}-{robot.hand.kind}"
+    model, nearness = KEPT.get(name, made) if is_kept else made()
     joint_names = [model.joint(i).name for i in range(model.njnt)]
     handles = tuple(name for name in joint_names if name.startswith("drawer_") or name == "fridge_door")
     bodies = {body.name: body for body in layout.bodies}
     has_bar = [handle_part(bodies[name]).solid for name in handles]
     handle_geoms = tuple(_handle_geoms(model, name, bar) for name, bar in zip(handles, has_bar))
-    cup = (model.geom("suction_cup").id,)
+    pads = tuple(model.geom(name).id for name in robot.hand.pads)
     trees = [int(model.body_treeid[model.body(name).id]) for name in handles]
-    return CompiledHome(layout=layout,
-                        silent_while_held=tuple(geoms if bar else cup for geoms, bar in zip(handle_geoms, has_bar)),
+    return CompiledHome(layout=layout, robot=robot,
+                        silent_while_held=tuple(geoms if bar else pads for geoms, bar in zip(handle_geoms, has_bar)),
                         handle_reach_m=tuple(math.inf if bar else FRONT_REACH_M for bar in has_bar),
-                        **addresses(model, objects, handles, handle_geoms, trees, nearness))
+                        **addresses(model, robot, objects, handles, handle_geoms, trees, nearness))
 
 
 def _handle_geoms(model: mujoco.MjModel, name: str, has_bar: bool) -> tuple[int, ...]:
@@ -103,34 +109,35 @@ def _handle_geoms(model: mujoco.MjModel, name: str, has_bar: bool) -> tuple[int,
     return tuple(np.flatnonzero(model.geom_bodyid == model.body(name).id).tolist())
 
 
-def _compile(layout: Layout, objects: tuple[str, ...]) -> tuple[mujoco.MjModel, Nearness]:
-    model = compile_home(layout, objects)
+def _compile(layout: Layout, objects: tuple[str, ...], robot: Robot) -> tuple[mujoco.MjModel, Nearness]:
+    model = compile_home(layout, objects, robot)
     return model, measure(model)
 
 
-def addresses(model: mujoco.MjModel, objects: tuple[str, ...], handles: tuple[str, ...],
+def addresses(model: mujoco.MjModel, robot: Robot, objects: tuple[str, ...], handles: tuple[str, ...],
               handle_geoms: tuple[tuple[int, ...], ...], trees: list[int], nearness: Nearness) -> dict[str, Any]:
     """Fields of `CompiledHome` that follow from its model.
 
     Args:
         model: Of the home.
+        robot: In it.
         objects: Name of the object in each slot.
         handles: Joints of drawers and doors.
         handle_geoms: Of each handle, what the cup touches when it touches it.
         trees: Kinematic trees of everything that can be opened.
         nearness: Of the model.
     """
-    role, object_of = _label_geoms(model)
+    role, object_of = _label_geoms(model, robot)
     handle_of = np.full(model.ngeom, NO_OWNER, np.int32)
     for k, geoms in enumerate(handle_geoms):
         handle_of[list(geoms)] = k
     return dict(
-        objects=objects, model=model, parked=_park(model, trees),
-        base_qpos=_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES),
-        arm_qpos=_joint_slice(model.jnt_qposadr, model, JOINT_NAMES),
-        arm_dofs=_joint_slice(model.jnt_dofadr, model, JOINT_NAMES),
-        base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINT_NAMES]),
-        arm_ctrl=_contiguous([model.actuator(name).id for name in JOINT_NAMES]),
+        objects=objects, model=model, parked=_park(model, robot, trees),
+        base_qpos=_joint_slice(model.jnt_qposadr, model, BASE_JOINTS),
+        arm_qpos=_joint_slice(model.jnt_qposadr, model, robot.arm.names),
+        arm_dofs=_joint_slice(model.jnt_dofadr, model, robot.arm.names),
+        base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINTS]),
+        arm_ctrl=_contiguous([model.actuator(name).id for name in robot.arm.names]),
         handles=handles, geom_role=role, object_of_geom=object_of, handle_of_geom=handle_of,
         moving_of_geom=_moving(model, handles), nearness=nearness)
 
@@ -145,17 +152,18 @@ def _contiguous(ids: list[int]) -> slice:
     return slice(ids[0], ids[0] + len(ids))
 
 
-def _label_geoms(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
-    """Role and object slot of every geom, from their names."""
-    role = np.full(model.ngeom, SCENE, np.int8)
+def _label_geoms(model: mujoco.MjModel, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """Role and object slot of every geom: of the robot by its body, of objects by its name."""
+    root, first = model.body(BASE_BODY).id, int(model.jnt_bodyid[model.joint(robot.arm.names[0]).id])
+    role_of_body = np.where(model.body_rootid == root, BASE, SCENE)
+    for body in range(first, model.nbody):  # parents come first
+        if body == first or role_of_body[model.body_parentid[body]] == ARM:
+            role_of_body[body] = ARM
+    role = role_of_body[model.geom_bodyid].astype(np.int8)
     object_of = np.full(model.ngeom, NO_OWNER, np.int32)
     for geom in range(model.ngeom):
         name = model.geom(geom).name
-        if name.startswith("base_"):
-            role[geom] = BASE
-        elif name.startswith("arm_") or name in ("gripper_palm", "suction_cup"):
-            role[geom] = ARM
-        elif name.startswith("object_"):
+        if name.startswith("object_"):
             object_of[geom] = int(name.split("_")[1])  # one of several convex parts is object_3_1
     return role, object_of
 
@@ -191,13 +199,13 @@ def put_to_rest(model: mujoco.MjModel, data: mujoco.MjData, trees: list[int], mo
         collision_test.widen()
 
 
-def _park(model: mujoco.MjModel, trees: list[int]) -> mujoco.MjData:
+def _park(model: mujoco.MjModel, robot: Robot, trees: list[int]) -> mujoco.MjData:
     """A state with every object asleep where the model parks it, far outside, drawers and doors (`trees`) asleep, and
     the robot elsewhere, in its start posture.
     """
     data = mujoco.MjData(model)
-    data.qpos[_joint_slice(model.jnt_qposadr, model, BASE_JOINT_NAMES)] = _AWAY
-    for name, value in zip((*JOINT_NAMES, TORSO_JOINT_NAME), (*ARM_START_RAD, TORSO_START_M)):
+    data.qpos[_joint_slice(model.jnt_qposadr, model, BASE_JOINTS)] = _AWAY
+    for name, value in (*zip(robot.arm.names, robot.arm.start), *robot.arm.still.items()):
         data.qpos[model.joint(name).qposadr[0]] = value
         data.ctrl[model.actuator(name).id] = value
     put_to_rest(model, data, trees, most_substeps=30)

@@ -23,7 +23,7 @@ from rearrange.home.pictures.raster import Poses
 from rearrange.home.simulation.mujoco.collision_filter import Everything, NearOnly
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
 from rearrange.home.simulation.mujoco.contacts import touches_sleeping
-from rearrange.home.simulation.mujoco.suction import Suction
+from rearrange.home.simulation.mujoco.hands import hand_of
 
 _SOLID_GROUPS = np.array([1, 1, 0, 0, 0, 0], np.uint8)  # of geoms: building and furniture, drawers and doors
 _SHORTEST_M = 1e-9  # of a line: MuJoCo stops at a shorter one
@@ -47,7 +47,7 @@ def _stop_clock() -> None:
 
 
 class HomeCopy:
-    """Model and data of a home, its suction cup, and views into both."""
+    """Model and data of a home, the robot's hand, and views into both."""
 
     def __init__(self, home: CompiledHome) -> None:
         is_plain = os.environ.get(PLAIN, "") not in ("", "0")
@@ -56,7 +56,7 @@ class HomeCopy:
         self.home = home
         self.model = model = copy.copy(home.model)
         self.data = data = mujoco.MjData(model)
-        self.suction = Suction(model, data, home)
+        self.hand = hand_of(model, data, home)
         self.elliptic = model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
         self.body_of_slot = [model.body(f"object_{slot}").id for slot in range(len(home.objects))]
         self.qpos_of_slot = [int(model.joint(f"object_{slot}").qposadr[0]) for slot in range(len(home.objects))]
@@ -67,7 +67,7 @@ class HomeCopy:
         first, *_, last = model.dof_jntid[home.arm_dofs]
         self.arm_anchors = data.xanchor[first:last + 1]
         self._tree_of_geom, self._hit = model.body_treeid[model.geom_bodyid], np.zeros(1, np.int32)
-        site = model.site("end_effector").id
+        site = model.site(home.robot.hand.site).id
         self.ee_xpos, self.ee_xmat = data.site_xpos[site], data.site_xmat[site]
         self.handle_xpos = {name: data.site_xpos[model.site(f"{name}_handle").id] for name in home.handles}
         self.handle_qpos = {name: int(model.joint(name).qposadr[0]) for name in home.handles}
@@ -100,6 +100,6 @@ def take(home: CompiledHome) -> HomeCopy:
 
 def give_back(used: HomeCopy) -> None:
     """Keep a copy for the next who takes one; of each home one copy waits."""
-    used.suction.release()
+    used.hand.release()
     if not used.home.spare:
         used.home.spare.append(used)

@@ -1,4 +1,4 @@
-"""The embedded simulator: one Fetch in one home, stepped by MuJoCo at 30 Hz.
+"""The embedded simulator: one robot in one home, stepped by MuJoCo at 30 Hz.
 
 It offers `rearrange.home.simulation.simulator_interface.Simulator`, which says what each method is for, in which frames
 and units.
@@ -20,7 +20,6 @@ from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import matrix_quat
 from rearrange.home.pictures.looks import PLAIN, Looks
-from rearrange.home.robot.fetch import ARM_LIMITS_RAD, ARM_START_RAD, HEAD_CAMERA_RANGE_M
 from rearrange.home.robot.motors import move_targets
 from rearrange.home.simulation.mujoco.cameras import Photographer, Spectator, head_camera
 from rearrange.home.simulation.mujoco.compile_kernels import HOME, compile_once
@@ -41,7 +40,6 @@ _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
 HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
-_ARM_LOW_RAD, _ARM_HIGH_RAD = (np.array(bound) for bound in zip(*ARM_LIMITS_RAD))
 
 
 class MujocoSimulator(RobotInHome):
@@ -62,7 +60,7 @@ class MujocoSimulator(RobotInHome):
             self._use(home)
         mujoco.mj_copyData(self.data, self.model, home.parked)
         self.model.opt.timestep = home.model.opt.timestep  # objects come to rest alike, however many substeps follow
-        self.suction.release()
+        self.hand.release()
         self._spectator.forget()
         self.episode = episode
         self._slots = _assign_slots(episode.objects, home.objects)
@@ -85,8 +83,8 @@ class MujocoSimulator(RobotInHome):
     def layout_of(self, episode: Episode) -> Layout:
         return scene_layout(episode.scene)
 
-    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] = ARM_START_RAD) -> None:
-        self._put_robot(x, y, yaw, arm_rad)
+    def place_robot(self, x: float, y: float, yaw: float, arm_rad: tuple[float, ...] | None = None) -> None:
+        self._put_robot(x, y, yaw, self.robot.arm.start if arm_rad is None else arm_rad)
         mujoco.mj_forward(self.model, self.data)
         self._stand()
 
@@ -94,7 +92,7 @@ class MujocoSimulator(RobotInHome):
         """Its joints and motors; what follows from them is not computed."""
         data, copy = self.data, self._copy
         copy.base_qpos[:] = x, y, yaw
-        copy.arm_qpos[:] = copy.arm_ctrl[:] = self._target_rad = np.array(arm_rad)
+        copy.arm_qpos[:] = copy.arm_ctrl[:] = self._targets = np.array(arm_rad)
         data.qvel[:] = 0.0
         copy.base_ctrl[:] = 0.0
 
@@ -107,7 +105,7 @@ class MujocoSimulator(RobotInHome):
         """All but positions and contacts is computed where the place is free. Most are not: gain of a reset 1.27 times
         for Pick, 1.66 for Place (processor time of 80 resets with and without in turn, five times; the median).
         """
-        self._put_robot(x, y, yaw, ARM_START_RAD)
+        self._put_robot(x, y, yaw, self.robot.arm.start)
         self._copy.find_contacts()
         self._stand()
         if held is not None:
@@ -149,6 +147,7 @@ class MujocoSimulator(RobotInHome):
         if arm is not None:
             self._move_arm_target(arm)
         self._drive(base)
+        self.hand.before_step(grip)
         self._advance()
         self._take_forces(*self._forces)
         self._read_pose()
@@ -156,8 +155,9 @@ class MujocoSimulator(RobotInHome):
 
     def _move_arm_target(self, arm: list[float]) -> None:
         """Add the deltas to the motor targets, which stay near the joint and inside its limits."""
-        move_targets(self._target_rad, np.array(arm, float), self._copy.arm_qpos, self.config.max_joint_delta_rad,
-                     self.config.max_joint_lag_rad, _ARM_LOW_RAD, _ARM_HIGH_RAD, self._copy.arm_ctrl)
+        of, copy = self.robot.arm, self._copy
+        move_targets(self._targets, np.array(arm, float), copy.arm_qpos, of.delta, of.lag, of.low, of.high,
+                     copy.arm_ctrl)
 
     def _drive(self, base: list[float] | None) -> None:
         forward, turn = (0.0, 0.0) if base is None else base
@@ -190,24 +190,16 @@ class MujocoSimulator(RobotInHome):
         self._take_pose(self._copy.base_qpos.tolist(), self._copy.ee_xpos.tolist(), self._copy.ee_xmat.tolist())
 
     def _hold_or_release(self, grip: float | None) -> None:
-        self.hold_broken = self.released = False
-        suction = self.suction
-        if suction.holding:
-            if suction.stretch_m() > self.config.hold_break_m:
-                self.hold_broken = True
-                suction.release()
-            elif grip is not None and grip < 0.0:
-                self.released = True
-                suction.release()
-        elif grip is not None and grip >= 0.0 and self.data.ncon:
-            suction.hold_touched(None if self._wanted is None else self._slots[self._wanted], self._wanted_handle)
+        hand = self.hand
+        hand.after_step(grip, None if self._wanted is None else self._slots[self._wanted], self._wanted_handle)
+        self.hold_broken, self.released = hand.broken, hand.released
         self._read_hold()
 
     def _read_hold(self) -> None:
-        slot = self.suction.slot
+        slot = self.hand.slot
         self._held_slot = NO_OWNER if slot is None else slot
         self.held = None if slot is None else self._index_of_slot[slot]
-        self.held_handle = self.suction.handle
+        self.held_handle = self.hand.handle
 
     # ------------------------------------------------------------------ reading and setting the state
 
@@ -218,7 +210,7 @@ class MujocoSimulator(RobotInHome):
         return self._copy.arm_qvel
 
     def arm_targets(self) -> np.ndarray:
-        return self._target_rad
+        return self._targets
 
     def object_position(self, i: int) -> list[float]:
         return self._copy.xpos[self._bodies[i]].tolist()
@@ -259,10 +251,10 @@ class MujocoSimulator(RobotInHome):
         return body.xpos, body.xmat.reshape(3, 3)
 
     def cup_touches(self) -> bool:
-        return bool(self.suction.touches())
+        return bool(self.hand.touches())
 
     def touched_objects(self) -> set[int | None]:
-        return {self._index_of_slot.get(int(self.home.object_of_geom[geom])) for geom in self.suction.touches()}
+        return {self._index_of_slot.get(int(self.home.object_of_geom[geom])) for geom in self.hand.touches()}
 
     def put_in_hand(self, i: int, pose: Pose | None = None) -> None:
         self._set_object(i, pose or self._hanging(i))
@@ -275,7 +267,7 @@ class MujocoSimulator(RobotInHome):
 
     def _hold_now(self, i: int) -> None:
         """Hold object i where it has been put."""
-        self.suction.hold_object(self._slots[i])
+        self.hand.hold_object(self._slots[i])
         self._read_hold()
 
     # ------------------------------------------------------------------ seeing
@@ -293,12 +285,13 @@ class MujocoSimulator(RobotInHome):
         of_geom = np.append(self.home.moving_of_geom, NOTHING)  # the last for geom -1: nothing is seen
         objects = np.append(self.home.object_of_geom, NO_OWNER)
         owners = np.where(objects >= 0, indices[objects], of_geom)
-        depth_m = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(HEAD_CAMERA_RANGE_M))
+        depth_m = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(self.robot.head.range_m))
         return depth_m, owners[geoms].astype(np.int32)
 
     def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
         pose = self.camera_pose(camera, looks)
-        return self._photographer.photograph(self.home, self.data, self._index_of_slot, looks, pose, size, wanted)
+        of = self.robot.camera(camera)
+        return self._photographer.photograph(self.home, self.data, self._index_of_slot, looks, of, pose, size, wanted)
 
     def segmentation_names(self) -> dict[int, str]:
         return self.home.names_of_things(self.episode.objects)
@@ -337,7 +330,7 @@ class MujocoSimulator(RobotInHome):
 
     def _home_of(self, episode: Episode) -> CompiledHome:
         """The home in which an episode takes place, with room for its objects."""
-        return load_home(episode.scene, slots_for(episode.objects))
+        return load_home(episode.scene, slots_for(episode.objects), self.robot)
 
     def _use(self, home: CompiledHome) -> None:
         """Switch to a home."""
@@ -345,8 +338,8 @@ class MujocoSimulator(RobotInHome):
             give_back(self._copy)
         self.home = home
         self._copy = used = take(home)
-        self.model, self.data, self.suction = used.model, used.data, used.suction
-        self.suction.max_angle_rad = self.config.suction_max_angle_rad
+        self.model, self.data, self.hand = used.model, used.data, used.hand
+        self.hand.configure(self.config)
         self._held_slot = NO_OWNER
 
     def _set_object(self, i: int, pose: Pose) -> None:

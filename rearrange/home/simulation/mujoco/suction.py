@@ -11,11 +11,12 @@ import numpy as np
 from rearrange.home.simulation.mujoco.contacts import cos_limit, cup_touches
 
 if TYPE_CHECKING:
+    from rearrange.home.settings.environment import SimulatorConfig
     from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
 
 
 class Suction:
-    """Suction of one robot. Objects are known by their slot in the compiled home, handles by their joint's name."""
+    """The `rearrange.home.simulation.mujoco.hands.HandInHome` of a robot with a suction cup."""
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, home: CompiledHome) -> None:
         self._model, self._data = model, data
@@ -31,9 +32,11 @@ class Suction:
                       for geoms in self._silent]
         self._welds = [model.equality(f"hold_object_{slot}").id for slot in range(slots)]
         self._joints = [model.equality(f"hold_{name}").id for name in handles]
-        self._gripper = model.body("gripper").id
-        self._site = model.site("end_effector").id
-        self._cup = model.geom("suction_cup").id
+        hand = home.robot.hand
+        self._gripper = model.body(hand.body).id
+        self._site = model.site(hand.site).id
+        (cup,) = hand.pads
+        self._cup, self._break_m = model.geom(cup).id, hand.break_m
         self.max_angle_rad: float | None = None  # between cup and surface; None holds at any touch
         self._touched = np.zeros(16, np.int32)  # room for the geoms that a small cup can touch at once
         self._constraint = -1
@@ -41,6 +44,26 @@ class Suction:
         self._hand_point = np.zeros(3)  # the same point in the frame of the gripper
         self.slot: int | None = None
         self.handle: str | None = None
+        self.broken = self.released = False
+
+    def configure(self, config: SimulatorConfig) -> None:
+        self.max_angle_rad = config.suction_max_angle_rad
+
+    def before_step(self, grip: float | None) -> None:
+        """A cup has no motors."""
+
+    def after_step(self, grip: float | None, wanted_slot: int | None, wanted_handle: str | None) -> None:
+        """Tear off, let go, or hold what the cup touches."""
+        self.broken = self.released = False
+        if self.holding:
+            if self.stretch_m() > self._break_m:
+                self.broken = True
+                self.release()
+            elif grip is not None and grip < 0.0:
+                self.released = True
+                self.release()
+        elif grip is not None and grip >= 0.0 and self._data.ncon:
+            self.hold_touched(wanted_slot, wanted_handle)
 
     @property
     def holding(self) -> bool:

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from rearrange.home.apartments.floor_grid import CELL_M, HEAD_HEIGHT_M
+from rearrange.home.apartments.floor_grid import CELL_M, HEAD_HEIGHT_M, ROBOT_RADIUS_M
 from rearrange.home.errors import UserError
-from rearrange.home.robot.fetch import ROBOT_RADIUS_M
 from rearrange.home.simulation.scenes.convex_parts import Solid
 from rearrange.home.simulation.scenes.outlines import cells_around, cross, mark, outline_between
 from rearrange.home.simulation.scenes.scene_parts import THIN_M, Pieces

@@ -1,4 +1,4 @@
-"""A scene as a MuJoCo model, with the Fetch and the objects of an episode in it as in our homes.
+"""A scene as a MuJoCo model, with the robot and the objects of an episode in it as in our homes.
 
 What stands still belongs to the world's body. Geom groups: 0 what stands still, 1 what can be opened, both unseen,
 because the scene's own meshes are drawn instead; 2 to 4 as in `rearrange.home.simulation.mujoco.build_model`.
@@ -15,6 +15,8 @@ from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import STANDARD_SET
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import matrix_quat
+from rearrange.home.robot import robot_named
+from rearrange.home.robot.robot import Robot
 from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import FLOOR_TYPE, home_mjcf
 from rearrange.home.simulation.mujoco.compiled_home import THING
@@ -42,7 +44,8 @@ def part_names(pieces: Pieces, named: Mapping[str, tuple[str, str]]) -> list[str
 
 def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origin: np.ndarray, objects: tuple[str, ...],
                   names: list[str], handles: Mapping[str, np.ndarray],
-                  own: Mapping[int, OwnObject] = {}) -> mujoco.MjModel:
+                  own: Mapping[int, OwnObject] = {},
+                  robot: Robot | None = None) -> mujoco.MjModel:
     """The model of a scene.
 
     Args:
@@ -54,10 +57,12 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
         names: Of the parts.
         handles: Name of a part -> point (3,) of its handle in the moved world, everything closed.
         own: Slot -> object with a mesh of its own, in place of a primitive.
+        robot: None for the usual one.
     """
     bare = Layout(scene, -1, size_m, (), (), (), (), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.5, 0.5, 0.5))
     primitives = tuple(STANDARD_SET[0] if slot in own else name for slot, name in enumerate(objects))
-    spec = mujoco.MjSpec.from_string(home_mjcf(bare, primitives))
+    robot = robot or robot_named()
+    spec = mujoco.MjSpec.from_string(home_mjcf(bare, primitives, robot))
     world = spec.worldbody
     for slot, thing in own.items():
         _become(spec, f"object_{slot}", thing)
@@ -85,7 +90,7 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
             local = np.linalg.inv(part.frame) @ (*(handles[name] + origin), 1.0)
             body.add_site(name=f"{name}_handle", pos=local[:3], size=[0.01] * 3)
             spec.add_equality(
-                name=f"hold_{name}", type=mujoco.mjtEq.mjEQ_CONNECT, name1="gripper", name2=name, active=False,
+                name=f"hold_{name}", type=mujoco.mjtEq.mjEQ_CONNECT, name1=robot.hand.body, name2=name, active=False,
                 objtype=mujoco.mjtObj.mjOBJ_BODY, data=_padded(0.05), solref=[0.02, 1.0])
     for name, part in zip(names, pieces.parts):
         if part.follows is not None:

@@ -17,6 +17,8 @@ from rearrange.home.axis_conventions import Point
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import rotate
 from rearrange.home.pictures.meshes import MeshTable, mesh_table
+from rearrange.home.robot import robot_named
+from rearrange.home.robot.robot import Robot
 from rearrange.home.scene_files.data_set import ENDING, DataSet
 from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import handle_part
@@ -180,8 +182,12 @@ def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tu
 
 @lru_cache(maxsize=KEPT_SCENES)
 def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tuple[Marker, ...] = (),
-                   files: tuple[Path | None, ...] = ()) -> CompiledScene:
-    """A scene with these objects in its slots. files: of those that have a mesh of their own."""
+                   files: tuple[Path | None, ...] = (), robot: Robot | None = None) -> CompiledScene:
+    """A scene with these objects in its slots and a robot, None for the usual one.
+
+    files: of those that have a mesh of their own.
+    """
+    robot = robot or robot_named()
     loaded = load_scene(path, name, markers)
     home, names = loaded.home, loaded.names
     handles = {}
@@ -191,9 +197,9 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
     own_files = {slot: file for slot, file in enumerate(files) if file is not None}
     own = {slot: own_object(file, path) for slot, file in own_files.items()}
     model = compile_scene(name, loaded.pieces, home.layout.size_m, np.array(home.origin_m), objects, names, handles,
-                          own)
+                          own, robot)
     geoms = tuple(tuple(np.flatnonzero(model.geom_bodyid == model.body(handle).id).tolist()) for handle in handles)
-    cup = (model.geom("suction_cup").id,)
+    pads = tuple(model.geom(pad).id for pad in robot.hand.pads)
     bodies = tuple(model.body(part).id for part in names)
     trees = sorted({int(model.body_treeid[body]) for body in bodies})
     own_bodies = tuple((model.body(f"object_{slot}").id, file) for slot, file in own_files.items())
@@ -204,6 +210,6 @@ def compiled_scene(path: Path, name: str, objects: tuple[str, ...], markers: tup
             followers.setdefault(names[part.follows[0]], []).append((name, part.follows[1]))
     return CompiledScene(
         followers=followers, things=tuple(thing for part in loaded.pieces.parts for thing in part.things),
-        layout=home.layout, silent_while_held=(cup,) * len(handles),
+        robot=robot, layout=home.layout, silent_while_held=(pads,) * len(handles),
         handle_reach_m=(FRONT_REACH_M,) * len(handles), meshes=meshes, unseen_groups=UNSEEN_GROUPS, scene=home, own=own,
-        owners=loaded.pieces.owners, **addresses(model, objects, tuple(handles), geoms, trees, measure(model)))
+        owners=loaded.pieces.owners, **addresses(model, robot, objects, tuple(handles), geoms, trees, measure(model)))

@@ -1,4 +1,4 @@
-"""The embedded simulator in scenes of a Habitat data set: one Fetch in one scene, without Habitat.
+"""The embedded simulator in scenes of a Habitat data set: one robot in one scene, without Habitat.
 
 A home comes from elsewhere than ours, and drawers and doors have no handles of their own: the cup holds one by its
 front, near the middle of where its handle should be.
@@ -63,8 +63,8 @@ class SceneSimulator(MujocoSimulator):
         name, markers = self._of(episode)
         files = files_of(data_set(self._dataset), episode.objects, episode.object_paths)
         if any(files):
-            return compiled_scene(self._dataset, name, episode.objects, markers, files)
-        return compiled_scene(self._dataset, name, slots_for(episode.objects), markers)
+            return compiled_scene(self._dataset, name, episode.objects, markers, files, self.robot)
+        return compiled_scene(self._dataset, name, slots_for(episode.objects), markers, robot=self.robot)
 
     def _of(self, episode: Episode) -> tuple[str, tuple[Marker, ...]]:
         """What the data set calls the scene of an episode, and the episode's points on drawers and doors."""

@@ -1,8 +1,8 @@
-"""The Fetch as the agent of a navigation task: its base, driven by velocities in MuJoCo among walls and furniture.
+"""A robot as the agent of a navigation task: its base, driven by velocities in MuJoCo among walls and furniture.
 
-The arm is tucked as in Fetch Robotics' own demo: it stays above the base, so that the robot is as wide as its base.
-Drawers and doors are shut, and there are no objects. MuJoCo's homes are flats (`nav.size=small`). Their frame begins
-inside the outer walls, that of `rearrange.navigation.homes` outside.
+The arm is tucked above the base, so that the robot is as wide as its base. Drawers and doors are shut, and there are no
+objects. MuJoCo's homes are flats (`nav.size=small`). Their frame begins inside the outer walls, that of
+`rearrange.navigation.homes` outside.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.geometry import wrap_angle
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
-from rearrange.home.simulation.simulator_interface import STEP_S
+from rearrange.home.simulation.simulator_interface import STEP_S, SimulatorConfig
 from rearrange.navigation.agent import CarriedOut, Held, NavAgent, limited
 from rearrange.navigation.homes import WALL_M
 from rearrange.navigation.settings import NavigationConfig
@@ -21,13 +21,8 @@ from rearrange.navigation.settings import NavigationConfig
 if TYPE_CHECKING:
     from rearrange.navigation.env import NavigationEnv
 
-TUCKED_RAD = (1.32, 1.40, -0.2, 1.72, 0.0, 1.66, 0.0)
-"""Arm joints of `tuck` in Fetch Robotics' demo (fetch_gazebo, demo.py): within 0.24 m of the base's middle, 0.53 to
-0.99 m high.
-"""
 
-
-class Fetch(NavAgent):
+class RobotAgent(NavAgent):
     """A velocity is the command of the base, as skills have it, for `action_repeat` steps of 1/30 s; 1 is full speed.
 
     A discrete action is carried out until odometry says that it is done. Stop brakes for 1/30 s. An action counts as a
@@ -38,7 +33,7 @@ class Fetch(NavAgent):
 
     def __init__(self, task: str, config: NavigationConfig) -> None:
         super().__init__(task, config)
-        self.sim = MujocoSimulator()
+        self.sim = MujocoSimulator(SimulatorConfig(robot=config.agent))
         if not self.is_discrete:
             self.actions_per_s = 1.0 / STEP_S / config.action_repeat
 
@@ -46,7 +41,7 @@ class Fetch(NavAgent):
         split, _, number = env.home.building.name.split("/")
         scene, (x, y, yaw) = f"{split}/{number}", env.pose
         self.sim.reset(Episode(env.episode.id, scene, (), ()))
-        self.sim.place_robot(x - WALL_M, y - WALL_M, yaw, TUCKED_RAD)
+        self.sim.place_robot(x - WALL_M, y - WALL_M, yaw, self.sim.robot.arm.tucked)
         self.broken = False
 
     def speeds(self, speed: float, turn: float) -> tuple[float, float]:

@@ -1,0 +1,182 @@
+"""What a robot is: all that homes, skills, experts, planner and pictures ask of one. A robot is a file that fills it.
+
+Frames. Base: on the floor under the middle of the base, x forward, y left, z up. Hand: its origin is where it holds, x
+points the way it reaches out. Joints are in radians, those that slide in metres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+Point = tuple[float, float, float]
+Rgb = tuple[float, float, float]
+
+BASE_BODY = "base"
+BASE_JOINTS = ("base_x", "base_y", "base_yaw")
+"""Of every model: two slides along the world's x and y, and a hinge about z, with velocity servos of the same names."""
+PARTS = ("base", "torso", "head", "arm", "gripper")
+"""What a segmentation tells apart."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """What drives ahead and turns."""
+
+    radius_m: float
+    """Of the body around its middle."""
+    footprint_m: float
+    """Radius of the disc that must be free on a floor plan."""
+    standing_m: float
+    """How far from furniture its middle begins an episode, at least."""
+    push_n: float
+    """What its motors can push."""
+    height_m: float
+    """Up to which it is as wide as its radius."""
+    trunk_m: tuple[float, float, float]
+    """What stands on it, as a cylinder: how far ahead of the middle its axis is, its radius, its top."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint of the arm, in radians, or in metres where it slides. The model has a position servo of its name."""
+
+    name: str
+    low: float
+    high: float
+    delta: float
+    """Change of the target in 1/30 s at full action."""
+    lag: float
+    """How far the target may lead the joint."""
+    unit: str = "rad"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Joints in the order of the action and of the observation `joint`, one after another in the model."""
+
+    joints: tuple[Joint, ...]
+    start: tuple[float, ...]
+    """Posture in which episodes begin."""
+    tucked: tuple[float, ...]
+    """Posture for driving about: above the base."""
+    ahead: tuple[float, ...]
+    """Posture with the whole arm straight ahead, as a pole."""
+    rest_m: Point
+    """Where the hand rests, base frame."""
+    elbow_m: Point
+    """From here to the hand the head camera sees the arm, base frame."""
+    reach_m: float
+    """Horizontally from the middle of the base to what the hand takes without driving."""
+    still: Mapping[str, float]
+    """Joints beside those of the arm that a servo of their name keeps in place, as of a torso, and where."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in self.joints)
+
+    @cached_property
+    def low(self) -> np.ndarray:
+        """(joints,) lowest positions."""
+        return np.array([joint.low for joint in self.joints])
+
+    @cached_property
+    def high(self) -> np.ndarray:
+        """(joints,) highest positions."""
+        return np.array([joint.high for joint in self.joints])
+
+    @cached_property
+    def delta(self) -> np.ndarray:
+        """(joints,) changes of the targets in 1/30 s at full action."""
+        return np.array([joint.delta for joint in self.joints])
+
+    @cached_property
+    def lag(self) -> np.ndarray:
+        """(joints,) how far the targets may lead the joints."""
+        return np.array([joint.lag for joint in self.joints])
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A camera: its place and a point that it looks at, in the frame of the base, or of the hand."""
+
+    position_m: Point
+    target_m: Point
+    fov_deg: float = 90.0
+    range_m: float = 10.0
+
+
+@dataclass(frozen=True)
+class Hand:
+    """What holds objects and handles. The frame of the hand is that of the site."""
+
+    kind: str
+    """How it holds, one of `rearrange.home.simulation.mujoco.model_copy.HANDS`: suction holds what its cup touches."""
+    body: str
+    site: str
+    pads: tuple[str, ...]
+    """Geoms that hold what they touch."""
+    break_m: float
+    """A hold that is stretched farther than this is lost."""
+    balls_m: tuple[tuple[float, float], ...]
+    """Balls that fill it: their places on the x axis of its body, and their radii."""
+    command: str
+    """What the part `grip` of an action does."""
+
+
+@dataclass(frozen=True)
+class Mjcf:
+    """Text of a model: meshes, the body BASE_BODY at the origin with a camera `head`, and the servos of its joints."""
+
+    assets: str
+    body: str
+    actuators: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One shape on a body. size_m: as MuJoCo's `size`. axis: of the body, along which the shape's z axis lies."""
+
+    body: str
+    kind: str
+    size_m: tuple[float, ...]
+    place_m: Point
+    rgb: Rgb
+    axis: str = "z"
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A robot with one hand.
+
+    Of its model, what hangs on the first joint of the arm is the arm with the hand; everything else is the base.
+    """
+
+    name: str
+    base: Base
+    arm: Arm
+    hand: Hand
+    head: Camera
+    """In the base frame."""
+    wrist: Camera
+    """In the hand's frame."""
+    mjcf: Callable[[str, str], Mjcf]
+    """Its model. The arguments are the attributes contype and conaffinity of what collides: of the base, of the arm."""
+    parts: Mapping[str, str]
+    """Geoms or bodies of the model that are another of PARTS than base or arm."""
+    looks: tuple[Shape, ...] = ()
+    """What spectators see of it beside the geoms of the model."""
+    hidden: tuple[str, ...] = ()
+    """Geoms that these shapes stand for."""
+
+    @property
+    def said(self) -> str:
+        """As in `fetch with suction`."""
+        return f"{self.name} with {self.hand.kind}"
+
+    def camera(self, name: str) -> Camera:
+        """Of "head" or "arm"."""
+        return self.head if name == "head" else self.wrist
