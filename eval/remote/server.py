@@ -17,7 +17,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from eval.remote import behavior
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
-from rearrange.home.robot.cameras import RANGE_M
+from rearrange.home.robot import Camera
 from rearrange.home.settings.remote import MOST_ACTIONS
 from trainer.logs.printable import first_line
 
@@ -32,7 +32,7 @@ class Fails(Exception):
 
 
 def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.spaces.Box], about: Mapping[str, Any],
-                host: str, port: int, chunk: int = 1, range_m: float = RANGE_M) -> Server:
+                host: str, port: int, chunk: int = 1, range_m: float = Camera.range_m) -> Server:
     """A server that answers observations with actions. Pages of other sites in a browser are refused.
 
     Each connection has a thread, and a policy with its own memory.

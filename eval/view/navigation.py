@@ -127,6 +127,9 @@ class NavigationSession(Session):
         else:
             home.show_still(self.env.home, self.marks())
 
+    def forget_map(self) -> None:
+        """Nothing: the task draws its own."""
+
     def pictures(self, pixels: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         env = self.env
         depth = depth_picture(self._observation["depth"], pixels)
