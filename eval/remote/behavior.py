@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 from eval.remote.wire import BadMessage
-from rearrange.home.robot import Camera
+from rearrange.home.robot.robot import Camera
 
 CHUNK_SIZE, CHUNK, RESET = "__action_chunk_size__", "action_chunk", {"reset": True}
 _ROBOT, _PROPRIO = "fetch", "::proprio"

@@ -17,7 +17,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from eval.remote import behavior
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
-from rearrange.home.robot import Camera
+from rearrange.home.robot.robot import Camera
 from rearrange.home.settings.remote import MOST_ACTIONS
 from trainer.logs.printable import first_line
 

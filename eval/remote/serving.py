@@ -10,7 +10,7 @@ from eval.remote.connecting import require_packages
 from eval.trained_policy import of_what, training_of
 from rearrange.command_line.composition.options import ServeOptions
 from rearrange.home.errors import UserError
-from rearrange.home.robot import Camera
+from rearrange.home.robot.robot import Camera
 
 
 def run(options: ServeOptions) -> None:

@@ -51,7 +51,8 @@ class Progress:
         self.live = live and is_terminal(self.out)
         self._log = log or (lambda line: None)
         self._times: deque[tuple[float, int]] = deque([(time.monotonic(), start)])
-        self._began_s, self._work = self._times[0][0], None
+        self._began_s = self._times[0][0]
+        self._work: float | None = None
         self._success: list[tuple[int, float]] = []  # (step, success)
         self._shown: dict[str, float] = {}
         self._next_line_s = self._next_live_s = -math.inf
