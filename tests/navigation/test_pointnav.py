@@ -248,7 +248,8 @@ FETCH = {"agent": "fetch"}
     (FETCH | {"odometry": "commands"}, "must be perfect or start"),
     (FETCH | {"odometry": "visual"}, "nav.odometry=visual is not for nav.agent=fetch"),
     (FETCH | {"actions": "discrete", "action_repeat": 2}, "nav.action_repeat=2 is for velocities"),
-    ({"action_repeat": 2}, "nav.action_repeat=2 is for nav.agent=fetch"), ({"agent": "fetsch"}, "cylinder or fetch"),
+    ({"action_repeat": 2}, "nav.action_repeat=2 is for robots, which"),
+    ({"agent": "fetsch"}, "robots are fetch.*nav.agent=cylinder"),
 ])
 def test_mistakes_are_one_sentence(settings, words):
     with pytest.raises(UserError, match=words) as error:

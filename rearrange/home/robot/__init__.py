@@ -51,8 +51,9 @@ def hands_of(word: str, key: str = "sim.robot") -> tuple[Robot, ...]:
     from rearrange.home.robot.robot import Robot
 
     if word not in ROBOTS and not OFFERED.is_own(word):
+        also = " nav.agent=cylinder is a body without an arm." if key == "nav.agent" else ""
         raise UserError(f"{key}={word} is no robot{suggestion(word, names())}; robots are {', '.join(names())}, or "
-                        "one of your own: package.module:Name.")
+                        f"one of your own: package.module:Name.{also}")
     found: Any = imported(word, key, ROBOTS[word]) if word in ROBOTS else OFFERED.load(word, key)
     robots = found if isinstance(found, tuple) else (found,)
     if not robots or not all(isinstance(robot, Robot) for robot in robots):
