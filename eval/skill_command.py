@@ -124,7 +124,7 @@ def recorded_skill(options: RecordOptions) -> Prepared:
                            False)
     _try_agent(agent, probe)
     job = SkillJob(task.name, env, "policy" if learned else agent, choice.checkpoint and str(choice.checkpoint),
-                   deterministic=options.deterministic, seed=options.seed)
+                   deterministic=options.deterministic, seed=options.seed, depth_video=options.depth_video)
     return prepared_skill(job, probe, table([choice]))
 
 

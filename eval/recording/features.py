@@ -3,6 +3,7 @@
     vector    float vectors, one after another in `observation.state`; the action
     video     uint8 (H, W, 3): colours, H.264
     depth     float32 (H, W, 1) from 0 to 1: a TIFF of 32-bit floats that are multiples of 2**-16 (0.15 mm of 10 m)
+    depth_video   the same, where it is asked for: HEVC of 12 bits without further loss, as LeRobot 0.6 has depth
     image     uint8 or uint16 (H, W, 1), such as numbers of things: PNG, without loss
     array     other arrays of floats, as they are
 """
@@ -10,6 +11,7 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +22,14 @@ import numpy as np
 
 from rearrange.home.action_layout import action_names
 from rearrange.home.errors import UserError
-from rearrange.home.robot.robot import Robot
+from rearrange.home.robot.robot import Camera, Robot
 
 DEPTH_STEPS = 1 << 16
 """A recorded depth is a multiple of 1 / DEPTH_STEPS; it is off by half of that at most."""
 STATE, ACTION = "observation.state", "action"
+NEAREST_M, SHIFT_M, MOST_CODE = 0.01, 3.5, 4095
+"""Of depth videos: LeRobot's steps between NEAREST_M and Camera.range_m are even in the logarithm of depth and SHIFT_M."""
+VIDEOS = ("video", "depth_video")
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,11 @@ AFTER = {"next.reward": Feature("vector", "float32", (1,)), "next.done": Feature
 """What the action of a frame led to. done: the episode ended with it."""
 
 
-def features_of(observations: gymnasium.spaces.Dict, action_names: tuple[str, ...]) -> dict[str, Feature]:
+def features_of(observations: gymnasium.spaces.Dict, action_names: tuple[str, ...],
+                depth_video: bool = False) -> dict[str, Feature]:
     """The columns for these observations and an action of such parts. UserError for a space that cannot be recorded.
 
-    Texts are left out: the task of an episode is kept in words.
+    Texts are left out: the task of an episode is kept in words. depth_video: depth is a video, not images.
     """
     vectors: dict[str, int] = {}
     found: dict[str, Feature] = {}
@@ -57,6 +63,8 @@ def features_of(observations: gymnasium.spaces.Dict, action_names: tuple[str, ..
             raise UserError(f"the observation {key} cannot be recorded: its space is {type(space).__name__}, and only "
                             "Box and Text can be.")
         kind = kind_of(space)
+        if kind == "depth" and depth_video:
+            kind = "depth_video"
         if kind == "vector":
             vectors[key] = space.shape[0]
         elif kind == "array":
@@ -113,6 +121,20 @@ _PREDICTOR = 317  # the TIFF tag; 3: differences of the bytes of floats, a third
 def rounded_depth(depth: np.ndarray) -> np.ndarray:
     """Depth (0..1) as it is recorded."""
     return (np.rint(depth * DEPTH_STEPS) / DEPTH_STEPS).astype(np.float32)
+
+
+def depth_codes(depth: np.ndarray) -> np.ndarray:
+    """Depth (0..1) as the numbers of 12 bits of a depth video."""
+    low, high = math.log(NEAREST_M + SHIFT_M), math.log(Camera.range_m + SHIFT_M)
+    steps = (np.log(np.clip(depth * Camera.range_m, NEAREST_M, Camera.range_m) + SHIFT_M) - low) / (high - low) * MOST_CODE
+    return np.clip(np.rint(steps), 0, MOST_CODE).astype("<u2")
+
+
+def depth_of_codes(codes: np.ndarray) -> np.ndarray:
+    """Depth (0..1) of the numbers of a depth video."""
+    low, high = math.log(NEAREST_M + SHIFT_M), math.log(Camera.range_m + SHIFT_M)
+    found_m = np.exp(codes.astype(np.float64) / MOST_CODE * (high - low) + low) - SHIFT_M
+    return np.clip(found_m / Camera.range_m, 0.0, 1.0).astype(np.float32)
 
 
 def from_image_file(content: bytes, feature: Feature | None = None) -> np.ndarray:

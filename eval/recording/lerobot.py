@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eval.recording.features import Feature
+from eval.recording.features import NEAREST_M, SHIFT_M, VIDEOS, Feature, depth_of_codes
 from eval.recording.folder import read_starts, starts_file
 from eval.recording.statistics import of_rows, together
 from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, read_mp4, write_mp4
 from rearrange.home.errors import UserError
 from rearrange.home.files import open_regular, read_json
+from rearrange.home.robot.cameras import RANGE_M
 from trainer.logs.printable import first_line, printable
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class LeRobotFiles:
 
     def __init__(self, folder: Path, features: Mapping[str, Feature], fps: float) -> None:
         self.folder, self.features, self.fps = folder, dict(features), fps
-        self._videos = [name for name, feature in features.items() if feature.kind == "video"]
-        self._images = [name for name, feature in features.items() if feature.kind in ("video", "depth", "image")]
+        self._videos = [name for name, feature in features.items() if feature.kind in VIDEOS]
+        self._images = [name for name, feature in features.items() if feature.kind in (*VIDEOS, "depth", "image")]
 
     def remove_from(self, number: int) -> None:
         for base in ("data", "meta/episodes", *(f"videos/{name}" for name in self._videos)):
@@ -77,7 +78,8 @@ class LeRobotFiles:
         for name in self._videos:
             path = self.folder / placed(VIDEO, number, video_key=name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_mp4(path, [episode.streams[name] for episode in episodes], self.fps)
+            write_mp4(path, [episode.streams[name] for episode in episodes], self.fps,
+                      self.features[name].kind == "depth_video")
             made.append(path.relative_to(self.folder))
         return [*made, self._write_table(EPISODES, number,
                                          self._episodes(number, rows, episodes, lengths, first_episode, first_frame))]
@@ -214,16 +216,19 @@ class LeRobotFiles:
         return {name: {which: value.tolist() for which, value in of.items()} for name, of in found.items()}
 
     def _described(self, feature: Feature) -> dict[str, Any]:
-        image = {"video": "video", "depth": "image", "image": "image"}.get(feature.kind)
+        image = {"depth": "image", "image": "image"}.get(feature.kind, "video" if feature.kind in VIDEOS else None)
         said: dict[str, Any] = {"dtype": image or feature.dtype, "shape": list(feature.shape),
                                 "names": feature.names and list(feature.names)}
         if feature.kind == "depth":
             said["info"] = {"is_depth_map": True}
-        if feature.kind == "video":
-            height, width, channels = feature.shape
+        if feature.kind in VIDEOS:
+            (height, width, channels), depth = feature.shape, feature.kind == "depth_video"
             said["info"] = {"video.height": height, "video.width": width, "video.channels": channels,
-                            "video.codec": "h264", "video.pix_fmt": pixels_of(feature.shape),
-                            "video.is_depth_map": False, "video.fps": self.fps, "has_audio": False}
+                            "video.codec": "hevc" if depth else "h264", "video.pix_fmt": pixels_of(feature.shape),
+                            "video.is_depth_map": depth, "video.fps": self.fps, "has_audio": False}
+            if depth:  # as LeRobot 0.6 reads it, in metres
+                said["info"] |= {"is_depth_map": True, "depth_unit": "m", "video.depth_min": NEAREST_M,
+                                 "video.depth_max": RANGE_M, "video.shift": SHIFT_M, "video.use_log": True}
         return said
 
 
@@ -243,7 +248,8 @@ def _column(values: np.ndarray) -> pa.Array:
 
 def _frames_of(path: Path, shape: tuple[int, ...], count: int) -> np.ndarray:
     try:
-        return read_mp4(path, shape, count)
+        frames = read_mp4(path, shape, count)
+        return depth_of_codes(frames) if shape[2] == 1 else frames
     except OSError as error:
         raise UserError(f"{path} is damaged: {error.strerror}." if error.strerror else f"{error}.") from error
 

@@ -37,9 +37,14 @@ def record(options: RecordOptions, prepare: Callable[[RecordOptions], Prepared])
     if options.out is None:
         raise UserError("where to? For example: rearrange record skill=pick out=pick_demonstrations.")
     of_format = files_of(options.format)
+    if options.depth_video and of_format.raw:
+        raise UserError(f"depth_video=true is for format=lerobot; format={options.format} keeps images as they are: "
+                        "leave it out.")
     made = (scenario if options.hab else prepare)(options)
     made = replace(made, job=replace(made.job, raw=of_format.raw))
-    command = {key: value for key, value in options.written.items() if key not in FREE} | {"policy": made.policy}
+    known = {key: value for key, value in options.written.items()
+             if key not in FREE and (key, value) != ("depth_video", False)}
+    command = known | {"policy": made.policy}  # as it was before there were depth videos
     out = Path(options.out)
     folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, options.max_gb * 1e9)
     try:
@@ -81,7 +86,7 @@ def scenario(options: RecordOptions) -> Prepared:
     hab = command.watched_job(options, agent, checkpoint)
     size = options.image_size
     job = ScenarioJob(hab, 128 if size is None else size, tuple(options.sim.observations or ()),
-                      options.sim.camera_size)
+                      options.sim.camera_size, depth_video=options.depth_video)
     env = job.make()
     about = {"scenario": options.written["hab"], "env": dict(hab.env)}
     from eval.policy_choice import table
@@ -95,7 +100,8 @@ def scenario(options: RecordOptions) -> Prepared:
 def prepared_skill(job: SkillJob, env: Any, lines: list[str]) -> Prepared:
     """The job of a skill. env: one of its environments."""
     return Prepared(name=job.skill, job=job, work=skill_episodes.record_skill,
-                    features=skill_episodes.features_of_skill(env), fps=skill_episodes.frames_per_s(env),
+                    features=skill_episodes.features_of_skill(env, job.depth_video),
+                    fps=skill_episodes.frames_per_s(env),
                     about={"skill": job.skill, "env": job.env}, lines=lines, listed=env.listed, policy=job.checkpoint)
 
 

@@ -105,7 +105,7 @@ def again(env: gymnasium.Env, start: Mapping[str, Any], columns: Mapping[str, np
     """One episode. start: as `starts` has it. columns: its recorded frames."""
     names = columns_of.names_of_action(env.sim.robot, env.action_parts)
     features = {name: feature for name, feature in columns_of.features_of(env.observation_space, names).items()
-                if feature.kind != "video" and name in columns}
+                if feature.kind not in columns_of.VIDEOS and name in columns}
     try:
         seed, episode = int(start["seed"]), episode_from(start["episode"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

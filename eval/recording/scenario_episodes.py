@@ -33,6 +33,7 @@ class ScenarioJob:
     seen: tuple[str, ...] = ()
     camera_size: int = 128
     raw: bool = False
+    depth_video: bool = False
 
     def make(self) -> RecordingEnv:
         """One environment."""
@@ -63,7 +64,8 @@ class RecordingEnv(ScenarioEnv):
 
     def features(self) -> dict[str, Feature]:
         """The columns of a data set."""
-        return features_of(self.recorded_space, names_of_action(self.sim.robot, self.action_parts))
+        names = names_of_action(self.sim.robot, self.action_parts)
+        return features_of(self.recorded_space, names, self._job.depth_video)
 
     def reset(self, *, seed: int | None = None,
               options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:

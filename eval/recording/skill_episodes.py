@@ -36,15 +36,16 @@ class SkillJob:
     deterministic: bool = False
     seed: int = 0
     raw: bool = False
+    depth_video: bool = False
 
     def make(self) -> gymnasium.Env:
         """One environment."""
         return make_env(self.skill, **self.env)
 
 
-def features_of_skill(env: gymnasium.Env) -> dict[str, Feature]:
-    """The columns of a data set of this environment."""
-    return features_of(env.observation_space, names_of_action(env.sim.robot, env.action_parts))
+def features_of_skill(env: gymnasium.Env, depth_video: bool = False) -> dict[str, Feature]:
+    """The columns of a data set of this environment. depth_video: as of `features_of`."""
+    return features_of(env.observation_space, names_of_action(env.sim.robot, env.action_parts), depth_video)
 
 
 def frames_per_s(env: gymnasium.Env) -> float:
@@ -85,7 +86,7 @@ class _Slot:
     def __init__(self, number: int, env: Any, agent: Any, job: SkillJob) -> None:
         self.number, self.index, self.observation = number, None, None
         self._env, self._agent, self._job = env, agent, job
-        self._features, self._fps = features_of_skill(env), frames_per_s(env)
+        self._features, self._fps = features_of_skill(env, job.depth_video), frames_per_s(env)
         self._tape: Tape | None = None
 
     def next(self, waiting: Iterator[int]) -> Iterator[Recorded]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from eval.recording.features import ACTION, STATE, Feature, as_image_file, state_of
+from eval.recording.features import ACTION, STATE, VIDEOS, Feature, as_image_file, depth_codes, state_of
 from eval.recording.statistics import Pixels, Stats
 from eval.recording.video import Stream
 from rearrange.home.apartments.episodes import Episode, Handoff, Marker
+from rearrange.home.robot.cameras import RANGE_M
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class Tape:
 
     def __init__(self, features: Mapping[str, Feature], fps: float, raw: bool = False) -> None:
         self._features, self._raw = features, raw
-        self._rows: dict[str,
-                         list[Any]] = {name: [] for name, feature in features.items() if raw or feature.kind != "video"}
+        self._rows: dict[str, list[Any]] = {name: [] for name, feature in features.items()
+                                            if raw or feature.kind not in VIDEOS}
         self._streams = {} if raw else {name: Stream(feature.shape, fps)
-                                        for name, feature in features.items() if feature.kind == "video"}
+                                        for name, feature in features.items() if feature.kind in VIDEOS}
         self._pixels = {} if raw else {name: Pixels() for name, feature in features.items()
-                                       if feature.kind in ("video", "depth", "image")}
+                                       if feature.kind in (*VIDEOS, "depth", "image")}
         self._reward, self._truncated = 0.0, False
 
     def frame(self, observation: Mapping[str, Any], action: np.ndarray, reward: float, terminated: bool,
@@ -69,8 +70,8 @@ class Tape:
                 self._rows[name].append(np.array(value))
                 continue
             self._pixels[name].add(value)
-            if feature.kind == "video":
-                self._streams[name].add(value)
+            if feature.kind in VIDEOS:
+                self._streams[name].add(depth_codes(value) if feature.kind == "depth_video" else value)
             else:
                 self._rows[name].append(as_image_file(feature, value))
         self._rows[ACTION].append(np.array(action, np.float32))
@@ -98,7 +99,8 @@ class Tape:
         columns = {name: rows if self._features[name].kind in ("depth", "image") and not self._raw
                    else np.array(rows, self._features[name].dtype) for name, rows in self._rows.items()}
         streams = {name: stream.content() for name, stream in self._streams.items()}
-        pixels = {name: of.stats(1 / 255 if self._features[name].dtype == "uint8" else 1.0)
+        pixels = {name: of.stats(RANGE_M if self._features[name].kind == "depth_video" else
+                                 1 / 255 if self._features[name].dtype == "uint8" else 1.0)
                   for name, of in self._pixels.items()}
         return Recorded(attempt, start, task, success, failure, len(self._rows[ACTION]), self._reward, self._truncated,
                         columns, streams, pixels)

@@ -269,6 +269,8 @@ class RecordOptions(Options):
     image_size: int | None = setting(
         None, "pixels on a side of the depth image; 0 = none; null = 128, or as many as the policy sees", at_least=0,
         at_most=1024)
+    depth_video: bool = setting(
+        False, "of format=lerobot: depth as video of 12 bits, as LeRobot has it from 0.6 on, instead of images of 16")
     split: str = like(HomeSettings, "split", text="apartments; layout families never overlap between splits")
     seed: int = like(TrainConfig, "seed", text="of episodes and sampling: same seed, same episodes")
     deterministic: bool = like(EvalOptions, "deterministic")

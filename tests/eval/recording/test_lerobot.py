@@ -14,13 +14,13 @@ pq = pytest.importorskip("pyarrow.parquet")
 import imageio.v3 as iio
 from imageio_ffmpeg import get_ffmpeg_exe
 
-from eval.recording.features import features_of, from_image_file, rounded_depth
+from eval.recording.features import depth_codes, depth_of_codes, features_of, from_image_file, rounded_depth
 from eval.recording.folder import Folder
 from eval.recording.lerobot import LeRobotFiles
 from eval.recording.statistics import of_rows, together
 from eval.recording.video import Stream, write_mp4
 from rearrange.home.errors import UserError
-from tests.eval.recording.fake import FEATURES, FPS, files, recorded, seen
+from tests.eval.recording.fake import FEATURES, FPS, SPACE, files, recorded, seen
 
 LENGTHS = {0: 5, 1: 7, 2: 4}
 
@@ -126,6 +126,60 @@ def test_statistics_are_of_all_frames(folder):
     assert np.shape(stats["observation.images.rgb"]["std"]) == (3, 1, 1)
     assert stats["observation.images.rgb"]["max"][2][0][0] == pytest.approx(100 / 255)
     assert np.shape(stats["observation.floor_map"]["min"]) == (4, 4, 2)
+
+
+OF_VIDEO = features_of(SPACE, ("left", "right"), depth_video=True)
+DEPTH = "observation.images.depth"
+
+
+@pytest.fixture(scope="module")
+def depth_folder(tmp_path_factory):
+    """Two episodes whose depth is a video."""
+    path = tmp_path_factory.mktemp("depth") / "out"
+    made = Folder(path, LeRobotFiles(path, OF_VIDEO, FPS), {"format": "lerobot"}, {}, 1e9)
+    for number in (0, 1):
+        made.add(recorded(number, LENGTHS[number], features=OF_VIDEO), keep=True)
+    made.write()
+    made.close()
+    return path
+
+
+def test_depth_as_video_comes_back_to_the_last_of_twelve_bits(depth_folder):
+    wanted = [seen(number, frame)["depth"] for number in (0, 1) for frame in range(LENGTHS[number])]
+    read = np.concatenate([columns[DEPTH] for columns in LeRobotFiles.read(depth_folder, 0, [DEPTH])])
+    assert read.dtype == np.float32 and read.shape == (12, 16, 24, 1)
+    assert np.array_equal(read, depth_of_codes(depth_codes(np.stack(wanted)))), "the video itself loses nothing"
+    assert np.abs(read - np.stack(wanted)).max() < 0.002 / 2, "steps of 1.2 mm near by, and 4.5 mm ten metres away"
+    info = json.loads((depth_folder / "meta/info.json").read_text())["features"][DEPTH]
+    assert info["dtype"] == "video" and info["info"]["is_depth_map"] and info["info"]["video.pix_fmt"] == "gray12le"
+    assert not np.array_equal(depth_codes(np.array([0.001, 0.5, 0.501, 1.0])), depth_codes(np.zeros(4)))
+
+
+LOAD_DEPTH = """
+import json, sys
+from lerobot.datasets.lerobot_dataset import LeRobotDataset
+data = LeRobotDataset("local/depth", root=sys.argv[1], video_backend="pyav", depth_output_unit="m")
+frames = [data[number]["observation.images.depth"].tolist() for number in (0, 7)]
+print(json.dumps({"keys": data.meta.depth_keys, "frames": frames,
+                  "most": data.meta.stats["observation.images.depth"]["max"].tolist()}))
+"""
+
+
+def test_lerobot_reads_depth_videos_in_metres(depth_folder):
+    python = os.environ.get("REARRANGE_LEROBOT_PYTHON")
+    if not python:
+        pytest.skip("REARRANGE_LEROBOT_PYTHON does not name the python of an environment with "
+                    "lerobot (docs/recording.md)")
+    done = subprocess.run([python, "-W", "ignore", "-c", LOAD_DEPTH, str(depth_folder)], capture_output=True,
+                          text=True, timeout=300, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    if "unexpected keyword argument 'depth_output_unit'" in done.stderr:
+        pytest.skip("this LeRobot is older than 0.6, which reads depth videos")
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["keys"] == [DEPTH] and 9.0 < np.max(said["most"]) <= 10.0
+    for frame, (number, of_episode) in zip(said["frames"], ((0, 0), (1, 2)), strict=True):
+        wanted = depth_of_codes(depth_codes(seen(number, of_episode)["depth"])) * 10
+        assert np.allclose(np.squeeze(frame), wanted[..., 0], atol=1e-3)
 
 
 def test_statistics_of_parts_are_those_of_the_whole():
