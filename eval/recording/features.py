@@ -28,7 +28,8 @@ DEPTH_STEPS = 1 << 16
 """A recorded depth is a multiple of 1 / DEPTH_STEPS; it is off by half of that at most."""
 STATE, ACTION = "observation.state", "action"
 NEAREST_M, SHIFT_M, MOST_CODE = 0.01, 3.5, 4095
-"""Of depth videos: LeRobot's steps between NEAREST_M and Camera.range_m are even in the logarithm of depth and SHIFT_M."""
+"""Of depth videos: LeRobot's steps from NEAREST_M to the range of the camera are even in the logarithm of depth and
+SHIFT_M."""
 VIDEOS = ("video", "depth_video")
 
 
@@ -126,7 +127,8 @@ def rounded_depth(depth: np.ndarray) -> np.ndarray:
 def depth_codes(depth: np.ndarray) -> np.ndarray:
     """Depth (0..1) as the numbers of 12 bits of a depth video."""
     low, high = math.log(NEAREST_M + SHIFT_M), math.log(Camera.range_m + SHIFT_M)
-    steps = (np.log(np.clip(depth * Camera.range_m, NEAREST_M, Camera.range_m) + SHIFT_M) - low) / (high - low) * MOST_CODE
+    metres = np.clip(depth * Camera.range_m, NEAREST_M, Camera.range_m)
+    steps = (np.log(metres + SHIFT_M) - low) / (high - low) * MOST_CODE
     return np.clip(np.rint(steps), 0, MOST_CODE).astype("<u2")
 
 

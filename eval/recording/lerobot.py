@@ -27,7 +27,7 @@ from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, read_mp4, write_mp4
 from rearrange.home.errors import UserError
 from rearrange.home.files import open_regular, read_json
-from rearrange.home.robot.cameras import RANGE_M
+from rearrange.home.robot.robot import Camera
 from trainer.logs.printable import first_line, printable
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class LeRobotFiles:
                             "video.is_depth_map": depth, "video.fps": self.fps, "has_audio": False}
             if depth:  # as LeRobot 0.6 reads it, in metres
                 said["info"] |= {"is_depth_map": True, "depth_unit": "m", "video.depth_min": NEAREST_M,
-                                 "video.depth_max": RANGE_M, "video.shift": SHIFT_M, "video.use_log": True}
+                                 "video.depth_max": Camera.range_m, "video.shift": SHIFT_M, "video.use_log": True}
         return said
 
 
