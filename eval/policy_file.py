@@ -13,6 +13,7 @@ from rearrange.home.action_layout import ACTION_PARTS, action_meanings, action_n
 from rearrange.home.errors import UserError
 from rearrange.home.files import may_be_written
 from rearrange.home.robot import robot_of
+from rearrange.home.settings.installed_parts import is_importable
 from rearrange.home.settings.own_networks import of_checkpoint
 from rearrange.home.simulation.observations import OBSERVATIONS
 from rearrange.navigation.agent import ACTIONS
@@ -56,6 +57,8 @@ def meanings(meta: Mapping[str, Any]) -> dict[str, str]:
     if not meta.get("skill"):
         return {}
     parts = [part for part in ACTION_PARTS if part in env["action_parts"]]
+    if is_importable(str(env.get("robot"))):  # which a file alone does not have imported
+        return SEEN | {"action": f"{', '.join(parts)} of the robot {env['robot']}"}
     robot = robot_of(env)
     names, means = action_names(robot), action_meanings(robot, env["base_speed_m_s"], env["base_turn_rad_s"])
     numbers = ", ".join(name for part in parts for name in names[part])

@@ -24,6 +24,7 @@ _NAMED: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {  # settings that di
 _OF_HAB = {  # where no setting is another
     "navigate": "HAB's pose", **dict.fromkeys(NAVIGATION, "Habitat's rule"),
     **dict.fromkeys(("pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"), HAB_START)}
+_NULL = {"rest_position_m": [0.5, 0.0, 1.0]}  # the Fetch's own: null, and written out in files of version 0.2
 _BY_ITSELF = ("actions", "max_steps")  # of navigation tasks: null stands for what the agent has
 _OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, and of what is recorded: the same task
     "action_parts", "observation_keys", "reward_scales", "max_force_step_n", "placed_radius_m", "angle_reward_within_m",
@@ -34,8 +35,9 @@ _OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, an
 def protocol(task: str, env: Mapping[str, Any]) -> str:
     """The protocol of an environment's settings, as in `any start, sim.substeps=8`. Equal names mean equal
     protocols."""
-    usual, given = _usual(task), {key: value for key, value in json_safe(dict(env)).items()
-                                  if key not in (*_OF_THE_AGENT, *OF_TRAINING)}
+    usual = _usual(task)
+    given = {key: None if value == _NULL.get(key, ...) else value for key, value in json_safe(dict(env)).items()
+             if key not in (*_OF_THE_AGENT, *OF_TRAINING)}
     named = next((found for tasks, found in _NAMED.items() if task in tasks), {})
     starts = {_OF_HAB.get(task, "as it comes"): {}, **named}
     differing = {name: _differing(given, usual | changed) for name, changed in starts.items()}

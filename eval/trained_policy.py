@@ -69,7 +69,7 @@ def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_robot(file: Path, trained: Mapping[str, Any], env: Mapping[str, Any]) -> None:
-    """UserError for a policy that was trained with another robot or hand than an environment has.
+    """UserError for a policy or recording of another robot or hand than an environment has.
 
     trained, env: settings of both environments.
     """
@@ -78,8 +78,8 @@ def check_robot(file: Path, trained: Mapping[str, Any], env: Mapping[str, Any]) 
         return
     words = f"sim.robot={of[0]}" + (f" sim.hand={of[1]}" if of[1] else "")
     (robot, hand), (other, others) = of, here
-    raise UserError(f"{file} is a policy of the robot {robot}{f' with {hand}' if hand else ''}, not of "
-                    f"{other}{f' with {others}' if others else ''}: write {words}, or take another policy.")
+    raise UserError(f"{file} is of the robot {robot}{f' with {hand}' if hand else ''}, not of "
+                    f"{other}{f' with {others}' if others else ''}: write {words}, or take another.")
 
 
 def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,

@@ -45,8 +45,8 @@ SMALL = Robot(
     Arm(joints=tuple(joint for *_, joint in LINKS), start=(0.3, 0.0, -1.2, 2.0, 0.6, 0.0),
         tucked=(0.3, 2.5, -1.4, 2.3, 0.6, 0.0), ahead=(0.3, 0.0, -0.3, 0.6, 0.0, 0.0), rest_m=(0.45, 0.0, 1.0),
         elbow_m=(0.2, 0.0, 1.0), reach_m=0.7, still={}),
-    Hand("suction", body="hand", site="tip", pads=("cup",), break_m=0.12, balls_m=((0.02, 0.03),),
-         command="0 or more: suction on; less: release"),
+    Hand("suction", body="hand", site="tip", pads=("cup",), depth_m=0.0005, break_m=0.12,
+         balls_m=((0.02, 0.03),), command="0 or more: suction on; less: release"),
     head=HEAD, wrist=Camera(position_m=(-0.06, 0.0, 0.06), target_m=(0.2, 0.0, 0.0)), mjcf=model,
     parts={"hand": "gripper"})
 

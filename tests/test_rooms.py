@@ -33,6 +33,13 @@ def test_a_room_imports_only_what_stands_below_it(graph):
     assert not wrong, "\n".join(wrong)
 
 
+def test_robots_are_imported_by_their_own_files_and_those_of_habitat_alone(graph):
+    """All others ask `rearrange.home.robot`, which loads what the settings name."""
+    of_one = {"rearrange/home/robot/fetch.py", "rearrange/home/robot/fetch_looks.py"}
+    importers = {file for file, others in graph.items() if others & of_one}
+    assert importers - of_one == {"rearrange/habitat/robot.py", "rearrange/habitat/export/fetch_links.py"}
+
+
 def test_every_room_of_the_page_exists_and_is_not_crowded():
     files = Counter(file.rpartition("/")[0] for file in FILES)
     assert {room_of(file) for file in FILES} == set(rooms())

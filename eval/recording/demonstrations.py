@@ -26,6 +26,7 @@ from eval.recording.features import (
 )
 from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import check_sums, files_of, read_state, starts
+from eval.trained_policy import check_robot
 from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import WHERE
 from trainer.cloning.demonstrations import Demonstration
@@ -71,6 +72,7 @@ class Recording:
         self._about = about
         if not isinstance(about.get("env"), dict):
             raise UserError(f"{folder / STATE_FILE} is damaged: it does not say what environment was recorded.")
+        check_robot(folder, about["env"], {"robot": env.home.robot, "hand": env.home.hand})
         self._features = features_of(self.observation_space, names_of_action(env.sim.robot, env.action_parts))
         check_sums(folder, state)
         files = files_of(state["command"].get("format"))

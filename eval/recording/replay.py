@@ -38,24 +38,27 @@ class ReplayJob:
     folder: str
 
 
-def replay(folder: Path, episodes: int, workers: int | None, typed: str | None = None) -> list[Replayed]:
+def replay(folder: Path, episodes: int, workers: int | None, typed: str | None = None,
+           robot: str | None = None) -> list[Replayed]:
     """Replay the first episodes of a recording, in order.
 
     Args:
         folder: of the recording.
         episodes: how many, at most.
         workers: processes; None means one for each core.
-        typed: the skill that the user typed: a recording alone must not choose what is imported.
+        typed, robot: the skill and the robot that the user typed: a recording alone must not choose what is imported.
 
     Raises:
-        UserError: the folder is no recording, or one of a skill that has to be typed.
+        UserError: the folder is no recording, or one of a skill or robot that has to be typed.
     """
     from trainer.logs.progress import Progress
 
-    skill = read_state(folder)["about"].get("skill")
-    if isinstance(skill, str) and is_importable(skill) and skill != typed:
-        raise UserError(f"{folder} is a recording of the skill {skill}, which is imported only where you type it: add "
-                        f"skill={skill}.")
+    about = read_state(folder)["about"]
+    of = {"skill": (about.get("skill"), typed), "sim.robot": ((about.get("env") or {}).get("robot"), robot)}
+    for key, (word, given) in of.items():
+        if isinstance(word, str) and is_importable(word) and word != given:
+            raise UserError(f"{folder} is a recording of the {key.removeprefix('sim.')} {word}, which is imported only "
+                            f"where you type it: add {key}={word}.")
     known = [start["episode_index"] for start in starts(folder)][:episodes]
     found: list[Replayed] = []
     if not known:

@@ -64,7 +64,7 @@ def record(options: of.RecordOptions) -> int:
     from eval.recording.replay import replay, said
 
     folder = Path(options.replay)
-    results = replay(folder, options.episodes, options.workers, options.choices.get("skill"))
+    results = replay(folder, options.episodes, options.workers, options.choices.get("skill"), options.sim.robot)
     print("\n".join(said(results, folder)))
     return int(not results or any(result.frame is not None for result in results))
 

@@ -36,7 +36,6 @@ from rearrange.home.scene_files.scene_data import SceneData
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
 from rearrange.home.simulation.mujoco.contacts import cos_limit
-from rearrange.home.simulation.mujoco.simulator import HOLD_DEPTH_M
 from rearrange.home.simulation.scenes.scene_layout import SceneHome, before_end
 from rearrange.home.simulation.scenes.scene_parts import THIN_M
 from rearrange.home.simulation.scenes.scene_simulator import SceneSimulator
@@ -303,7 +302,7 @@ class HabitatSimulator(RobotInHome):
             low, high = np.array(to_z_up(*numbers(box.min))), np.array(to_z_up(*numbers(box.max)))
             stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
             center, half_height = stood @ ((low + high) / 2), (np.abs(stood) @ np.abs((high - low) / 2))[2]
-        middle, upright = self.in_hand(half_height, HOLD_DEPTH_M)
+        middle, upright = self.in_hand(half_height)
         return (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist())
 
     def cup_touches(self) -> bool:

@@ -81,7 +81,7 @@ def test_success_of_the_policies_is_the_same_in_the_readme_the_list_the_cards_an
     listed, name = {}, ""
     for line in _pretrained_lines(list(SKILLS))[1:]:
         first, *cells = re.split(r" {3,}", line.rstrip())
-        name, (rule, *shares) = (first, cells[1:]) if first else (name, cells)
+        name, (rule, *shares) = (first, cells[2:]) if first else (name, cells)
         listed |= {(name, rule, split): share.split("%")[0] for split, share in zip(("val", "test"), shares)}
     assert listed == cards
     shown, scenarios = {}, {}

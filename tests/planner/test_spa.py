@@ -32,7 +32,7 @@ def run() -> Executor:
 def fake(points: np.ndarray, depth: float = 10.0) -> SimpleNamespace:
     """Senses at the origin that see these points, and `depth` metres in every direction."""
     return SimpleNamespace(base_pose=(0.0, 0.0, 0.0), points=lambda: np.array(points, float).reshape(-1, 3),
-                           depth_m=lambda: np.full((SIZE, SIZE), depth))
+                           depth_m=lambda: np.full((SIZE, SIZE), depth), robot=FETCH)
 
 
 def test_the_points_of_the_camera_lie_on_what_is_there(run):
@@ -55,7 +55,7 @@ def test_the_points_of_the_camera_lie_on_what_is_there(run):
 def test_controllers_cannot_reach_the_simulator(run):
     run.reset(0, 0)
     allowed = {"arm_positions", "arm_targets", "base_pose", "config", "depth_m", "from_base", "hand", "is_holding",
-               "points", "to_base"}
+               "points", "robot", "to_base"}
     assert {name for name in (*dir(Senses), *vars(Senses(run.sim))) if not name.startswith("_")} == allowed
     for name, make in spa.controllers().items():
         skill = run.skills[name]
@@ -66,7 +66,7 @@ def test_controllers_cannot_reach_the_simulator(run):
 
 
 def test_the_map_forgets_what_it_sees_through():
-    home = Map((0.0, 0.0, 0.0))
+    home = Map((0.0, 0.0, 0.0), BASE)
     home.look(fake([[1.0, 0.0, 0.9], [1.0, 0.0, 0.01]], depth=0.8))
     assert home.boxes.sum() == 1 and home.near(0.0, 0.0)[0] == pytest.approx((1.0, 0.0, 0.9), abs=0.03), "not the floor"
     home.look(fake([], depth=0.8))
@@ -76,12 +76,12 @@ def test_the_map_forgets_what_it_sees_through():
 
 
 def test_distances_are_to_the_points():
-    home = Map((0.0, 0.0, 0.0))
+    home = Map((0.0, 0.0, 0.0), BASE)
     arm = np.array(ARM.start)
     ahead = CloudClearance(fake([[BASE.radius_m + 0.03, 0.0, 0.2]]), home, None)
     assert ahead.distance((0.0, 0.0, 0.0), arm, base_only=True) == pytest.approx(0.03, abs=0.011)
     assert ahead.distance((0.1, 0.0, 0.0), arm, base_only=True) < -0.05
-    centres, radii = arm_spheres(arm)
+    centres, radii = arm_spheres(FETCH, arm)
     tip, _ = arm_model(FETCH).hand(arm)
     assert centres[-1] == pytest.approx(tip, abs=0.03) and len(centres) == len(radii) > 10
     at_palm = fake([centres[-2]])
@@ -90,7 +90,7 @@ def test_distances_are_to_the_points():
 
 
 def test_it_stands_where_it_sees_the_target_and_drives_around():
-    home = Map((0.0, 0.0, 0.0))
+    home = Map((0.0, 0.0, 0.0), BASE)
     wall = [[1.0, y, z] for y in np.arange(-1.0, 1.01, 0.04) for z in (0.3, 0.9)]
     shelf = [[2.4, y, z] for y in np.arange(-0.5, 0.51, 0.04) for z in np.arange(0.1, 0.8, 0.04)]
     home.look(fake(wall + shelf, depth=0.2))

@@ -12,6 +12,7 @@ from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import from_frame, yaw_quat
 from rearrange.home.robot import fetch
+from rearrange.home.robot.robot import BASE_JOINTS
 from rearrange.home.simulation.mujoco.build_model import ARM, BASE, HEADER, compile_home, home_mjcf
 from rearrange.home.simulation.mujoco.compiled_home import load_home
 
@@ -203,8 +204,8 @@ def test_round_things_do_not_roll_away(home, name):
 def test_names_of_the_model(home):
     layout, model = home
     arm = ["torso_lift", *fetch.ARM.names]
-    assert [model.actuator(i).name for i in range(model.nu)] == [*fetch.BASE_JOINT_NAMES, *arm]
-    for name in (*fetch.BASE_JOINT_NAMES, *arm):
+    assert [model.actuator(i).name for i in range(model.nu)] == [*BASE_JOINTS, *arm]
+    for name in (*BASE_JOINTS, *arm):
         assert model.joint(name).name == name
     for k in range(len(OBJECTS)):
         assert (
@@ -291,7 +292,7 @@ def test_the_arm_holds_its_pose_and_furniture_stops_the_base(home):
     x, y, yaw = layout.counter_pose
     stand = from_frame(1.0, 0.0, layout.counter_pose)
     for name, value in zip(
-        (*fetch.BASE_JOINT_NAMES, "torso_lift", *fetch.ARM.names),
+        (*BASE_JOINTS, "torso_lift", *fetch.ARM.names),
         (*stand, yaw + math.pi, fetch.TORSO_START_M, *fetch.ARM.start),
         strict=True,
     ):
@@ -345,7 +346,7 @@ def test_the_corner_of_furniture_pushes_the_base_straight_away():
     for _ in range(200):
         direction = rng.uniform(0.0, math.pi / 2)
         away = np.array([math.cos(direction), math.sin(direction)])
-        data.qpos[:3] = (*(corner + (fetch.BASE_RADIUS_M - rng.uniform(0.001, 0.01)) * away), rng.uniform(-3, 3))
+        data.qpos[:3] = (*(corner + (fetch.BASE.radius_m - rng.uniform(0.001, 0.01)) * away), rng.uniform(-3, 3))
         mujoco.mj_forward(model, data)
         for contact in data.contact:
             if "base_body_space" in (model.geom(g).name for g in contact.geom):

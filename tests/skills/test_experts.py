@@ -149,7 +149,7 @@ def test_the_hand_leaves_its_start_so_that_a_plan_goes_on():
         values = expert.act().tolist()
         env.sim.step(values[:7], values[7], values[8:10])
         farthest = max(farthest, math.dist(env.sim.ee_in_base, first))
-    to_rest_m = math.dist(env.sim.ee_in_base, env.skill.config.rest_position_m)
+    to_rest_m = math.dist(env.sim.ee_in_base, env.skill.rest_m(env.sim))
     assert farthest > Rules().start_zone_m and to_rest_m < env.skill.config.rest_radius_m
 
 

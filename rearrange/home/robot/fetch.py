@@ -28,8 +28,8 @@ ARM = Arm(
     # `tuck` of Fetch Robotics' demo (fetch_gazebo, demo.py): within 0.24 m of the base's middle, 0.53 to 0.99 m high.
     tucked=(1.32, 1.40, -0.2, 1.72, 0.0, 1.66, 0.0), ahead=(0.0, -1.2, 0.0, 1.1, 0.0, 1.7, 0.0),
     rest_m=(0.5, 0.0, 1.0), elbow_m=(0.4, -0.12, 1.25), reach_m=0.85, still={TORSO: TORSO_START_M})
-SUCTION = Hand("suction", body="gripper", site="end_effector", pads=("suction_cup",), break_m=0.15,
-               balls_m=((-0.07, 0.05), (-0.03, 0.05), (0.03, 0.025)),  # palm and cup
+SUCTION = Hand("suction", body="gripper", site="end_effector", pads=("suction_cup",), depth_m=0.0005,
+               break_m=0.15, balls_m=((-0.07, 0.05), (-0.03, 0.05), (0.03, 0.025)),  # palm and cup
                command="0 or more: suction on; less: release")
 HEAD = Camera((0.25, 0.0, 1.2), (0.75, 0.0, 1.0))
 # On top of the gripper, like HAB's arm camera; at its lower edge it sees the tip of the cup and what hangs there. HAB's

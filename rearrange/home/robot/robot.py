@@ -119,6 +119,8 @@ class Hand:
     site: str
     pads: tuple[str, ...]
     """Geoms that hold what they touch."""
+    depth_m: float
+    """How deep it is in an object that is put into it by its top: no more than touching for a cup."""
     break_m: float
     """A hold that is stretched farther than this is lost."""
     balls_m: tuple[tuple[float, float], ...]

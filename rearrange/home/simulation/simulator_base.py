@@ -138,8 +138,8 @@ class RobotInHome(ABC):
             turn, place = np.array([(cos, -sin, 0.0), (sin, cos, 0.0), (0.0, 0.0, 1.0)]), np.array([x, y, 0.0])
         return in_world(looks.mounted(camera, self.robot.camera(camera)), turn, place)
 
-    def in_hand(self, half_height_m: float, depth_m: float) -> tuple[np.ndarray, np.ndarray]:
-        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by its top, `depth_m` in the cup."""
+    def in_hand(self, half_height_m: float) -> tuple[np.ndarray, np.ndarray]:
+        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by its top in the hand."""
         x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
-        middle = np.array(self.ee_position) + (half_height_m - depth_m) * x_axis
+        middle = np.array(self.ee_position) + (half_height_m - self.robot.hand.depth_m) * x_axis
         return middle, np.column_stack([z_axis, y_axis, -x_axis])

@@ -22,6 +22,7 @@ from eval.recording.tape import Tape
 from rearrange.command_line.cli import main
 from rearrange.home.errors import UserError
 from rearrange.home.robot.fetch import FETCH
+from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.observations import space_of
 from skills.pick import PickConfig
 
@@ -33,7 +34,7 @@ def env(keys=KEYS, depth_size: int = 0, action=ACTION) -> SimpleNamespace:
     """The spaces of an environment of Pick."""
     size = action[-1][1].stop
     return SimpleNamespace(observation_space=gymnasium.spaces.Dict(space_of(keys, depth_size, FETCH)),
-                           sim=SimpleNamespace(robot=FETCH), action_parts=list(action),
+                           sim=SimpleNamespace(robot=FETCH), home=HomeSettings(), action_parts=list(action),
                            action_space=gymnasium.spaces.Box(-1, 1, (size,), np.float32))
 
 

@@ -38,7 +38,6 @@ from rearrange.home.simulation.simulator_interface import (
 
 _SUBSTEPS = 4  # of the timestep that a home is compiled with
 _REST_DEPTH_M = 2e-5  # how deep the weight of an object presses it into what it stands on
-HOLD_DEPTH_M = 0.0005  # of the cup in an object that is put into the hand
 _TOUCH_TOLERANCE_M = 1e-4
 
 
@@ -262,7 +261,7 @@ class MujocoSimulator(RobotInHome):
         self._hold_now(i)
 
     def _hanging(self, i: int) -> Pose:
-        middle, upright = self.in_hand(self.object_half_extents(i)[2], HOLD_DEPTH_M)
+        middle, upright = self.in_hand(self.object_half_extents(i)[2])
         return (*middle.tolist(), *matrix_quat(upright).tolist())
 
     def _hold_now(self, i: int) -> None:

@@ -18,7 +18,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.geometry import matrix_quat, quat_matrix
 from rearrange.home.scene_files.data_set import OUR_SCENE, SCENE_FILE
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
-from rearrange.home.simulation.mujoco.simulator import HOLD_DEPTH_M, MujocoSimulator, slots_for
+from rearrange.home.simulation.mujoco.simulator import MujocoSimulator, slots_for
 from rearrange.home.simulation.scenes.objects import OwnObject, files_of
 from rearrange.home.simulation.scenes.scene import CompiledScene, compiled_scene, data_set, load_scene, name_of
 from rearrange.home.simulation.scenes.scene_layout import before_end
@@ -125,7 +125,7 @@ class SceneSimulator(MujocoSimulator):
             return super()._hanging(i)
         stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
         center, half = stood @ (thing.low + thing.high) / 2, np.abs(stood) @ (thing.high - thing.low) / 2
-        middle, upright = self.in_hand(half[2], HOLD_DEPTH_M)
+        middle, upright = self.in_hand(half[2])
         return (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist())
 
     # ------------------------------------------------------------------ a second simulator
