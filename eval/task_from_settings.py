@@ -98,9 +98,10 @@ def load_listed(env: gymnasium.Env, count: int, first: int = 0, silent: bool = F
             yield
 
 
-def sim_settings(sim: HomeSettings) -> dict[str, Any]:
+def sim_settings(chosen: HomeSettings) -> dict[str, Any]:
     """The group `sim` as settings of an environment; what has its default is left out."""
-    return {k: v for k, v in ({"sim": sim.sim} | plain_of(sim)).items() if v is not None and (k, v) not in _DEFAULTS}
+    every = {"sim": chosen.sim} | plain_of(chosen)
+    return {k: v for k, v in every.items() if v is not None and (k, v) not in _DEFAULTS}
 
 
 def skill_task(options: Options, split: str, image_size: int) -> Task:

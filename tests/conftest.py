@@ -28,7 +28,7 @@ LONG = (  # half a minute of processor time or more each: they begin first, so t
     "tests/trainer/test_loop.py",
     "tests/docs/test_pages.py", "tests/trainer/test_experience.py", "tests/trainer/test_deterministic.py",
 )
-FORKED = ("trainer", "eval", "benchmarks", "planner")  # whose tests start processes of ours, most of them trainings
+FORKED = ("trainer", "eval", "planner")  # whose tests start processes of ours, most of them trainings
 COMPILES = (  # commands that between them use most compiled functions, some twenty seconds of compiling the first time
     ("skill=pick", "agent=random", "skill.max_steps=3", "episodes=1", "video=1"),
     ("nav=objectnav", "agent=oracle", "nav.max_steps=3", "episodes=1", "video=0"),
@@ -71,5 +71,8 @@ def small_disk(tmp_path):
 def forked_processes(request, monkeypatch):
     """What a training or an evaluation in the tests' own process starts is forked by a server that has imported
     everything."""
-    if request.path.relative_to(request.config.rootpath / "tests").parts[0] in FORKED:
+    top = request.path.relative_to(request.config.rootpath / "tests").parts[0]
+    if top == "trainer":
+        warm.start_server()  # before what a test counts
+    if top in FORKED:
         monkeypatch.setattr(subprocess, "Popen", warm.Begins)

@@ -134,7 +134,7 @@ def make_job(options: EvalOptions, videos: str = "", every_skill: bool = False) 
         instead = f"skills={word}" if word in policy_choice.WORDS else f"skills.pick={word}, or another skill's name"
         raise UserError(f"checkpoint={word} is for skill= and agent=monolithic; for the skills of a scenario "
                         f"write {instead}.")
-    scenario, sim, rules = options.hab, options.sim, replace(options.planner, navigate=agent != "tp_srl_nonav")
+    scenario, homes, rules = options.hab, options.sim, replace(options.planner, navigate=agent != "tp_srl_nonav")
     if options.substitute and agent not in ("tp_srl", "tp_srl_nonav"):
         raise UserError(f"substitute=true puts experts in the place of learned skills, which agent={agent} does not "
                         "have: take agent=tp_srl.")
@@ -147,10 +147,10 @@ def make_job(options: EvalOptions, videos: str = "", every_skill: bool = False) 
     else:
         needed = list(SKILLS) if every_skill else needed_skills(options, rules)
         found = sources(asked, options.skills, needed, Path(options.output), scenario.name, options.network,
-                        options.remote, sim.observations, sim.camera_size,
-                        {key: getattr(sim, key) for key in ROBOT if key in options.typed("sim")})
-    env = _homes(sim) | {"split": options.split}
-    env |= shared_settings(found, {key: getattr(sim, key) for key in SHARED if key in options.typed("sim")})
+                        options.remote, homes.observations, homes.camera_size,
+                        {key: getattr(homes, key) for key in ROBOT if key in options.typed("sim")})
+    env = _homes(homes) | {"split": options.split}
+    env |= shared_settings(found, {key: getattr(homes, key) for key in SHARED if key in options.typed("sim")})
     # An episode of a file that is run twice is no second sample.
     count, file = options.episodes, env.get("episodes")
     count = count if file is None else min(count, len(read_episodes(file)))

@@ -176,7 +176,7 @@ def scenes(options: of.ScenesOptions) -> None:
     from rearrange import __version__
     from rearrange.habitat.export.data_set import FromAbove, export
 
-    export(options, FromAbove(__version__, lambda name: load_scenario(name).scenario))
+    export(vars(options), FromAbove(__version__, lambda name: load_scenario(name).scenario))
 
 
 def _progress(what: str, unit: str) -> Callable[[int], Progress]:

@@ -36,11 +36,11 @@ def test_it_wants_habitat_and_known_skills():
 
 
 def test_external_scenes_are_read_by_both_simulators_and_our_homes_by_habitat_alone(tmp_path):
-    given = {"sim": {"name": "habitat", "scene_dataset": str(tmp_path / "x.json"), "scenes": "a_*", "robot": None,
+    given = {"sim": {"name": "habitat", "scene_dataset": str(tmp_path / "x.json"), "scenes": "a_*", "robot_urdf": None,
                      "gpu_device": -1, "num_layouts": 4}, "agent": "expert", "split": "val", "episodes": 2, "seed": 1}
     there, here = (bench._job(given, "pick", name).env for name in ("habitat", "mujoco"))
     assert here["scene_dataset"] == there["scene_dataset"] and here["scenes"] == there["scenes"] == "a_*"
-    assert there["gpu_device"] == -1 and not {"robot", "gpu_device"} & set(here) and here["sim"] == "mujoco"
+    assert there["gpu_device"] == -1 and not {"robot_urdf", "gpu_device"} & set(here) and here["sim"] == "mujoco"
     (tmp_path / "export.json").write_text("{}")
     here = bench._job(given, "pick", "mujoco").env
     assert not {"scene_dataset", "scenes"} & set(here) and here["num_layouts"] == 4

@@ -125,8 +125,8 @@ def test_its_network_is_that_of_the_other(tmp_path):
 
     other = ("policy.hidden_size=24", "policy.normalize_observations=false", "policy.normalize_returns=false",
              "policy.separate_value=false")
-    succeed(tmp_path, "train", *TINY, "steps=64", "name=first", *other)
-    words = ("train", *TINY, "name=second", "checkpoint=outputs/train/pick/first")
+    succeed(tmp_path, "train", *WITH_IMAGE, "steps=64", "name=first", *other)
+    words = ("train", *WITH_IMAGE, "name=second", "checkpoint=outputs/train/pick/first")
     succeed(tmp_path, *words, "steps=64")
     again = succeed(tmp_path, *words, "steps=128", "resume=force"), succeed(tmp_path, "train", "skill=pick",
                                                                             "name=second", "steps=192", "resume=force")

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from rearrange.home.mapping.route import Route
+from rearrange.home.mapping.route import Route, clearance_of
+from rearrange.home.robot.fetch import FETCH
 from skills import make_env
 from skills.navigate import NavigateConfig
 
@@ -24,7 +25,7 @@ def a_map(*things):
 
 
 def route_to(target, in_fridge=False):
-    return Route(target, in_fridge, CELLS, CELL_M)
+    return Route(target, in_fridge, CELLS, CELL_M, clearance_of(FETCH.base))
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.7, -2.0])

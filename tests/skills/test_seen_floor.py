@@ -7,6 +7,7 @@ import pytest
 
 from rearrange.home.apartments.floor_grid import CELL_M, blocked_cells, distance_field
 from rearrange.home.apartments.parts import box
+from rearrange.home.robot.fetch import FETCH
 from skills.experts.seen_floor import SeenFloor
 
 GREY = (0.5, 0.5, 0.5)
@@ -25,7 +26,7 @@ def room(door_y, *more, high_m=2.0):
 def floor(door_y=3.0, *more, **kwargs):
     blocked, opaque = room(door_y, *more, **kwargs)
     goals = np.array([[int(v / CELL_M) for v in GOAL]])
-    return SeenFloor(blocked, opaque, goals, np.ones(blocked.shape, np.float32))
+    return SeenFloor(FETCH.head, blocked, opaque, goals, np.ones(blocked.shape, np.float32))
 
 
 def at(field, point):

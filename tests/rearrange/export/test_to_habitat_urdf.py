@@ -53,9 +53,9 @@ def posed(model, rng):
     """MuJoCo at random joint positions, the robot at the origin; and the same positions by the URDF's joints."""
     data, positions = mujoco.MjData(model), {}
     data.qpos[:] = 0.0
-    for name, (low, high) in zip(fetch.ARM.names, fetch.ARM_LIMITS_RAD):
+    for name, (low, high) in zip(fetch.ARM.names, zip(fetch.ARM.low.tolist(), fetch.ARM.high.tolist())):
         positions[f"{name}_joint"] = data.joint(name).qpos[0] = rng.uniform(max(low, -3), min(high, 3))
-    positions["torso_lift_joint"] = data.joint(fetch.TORSO_JOINT_NAME).qpos[0] = rng.uniform(*fetch.TORSO_LIMITS_M)
+    positions["torso_lift_joint"] = data.joint(fetch.TORSO).qpos[0] = rng.uniform(*model.joint(fetch.TORSO).range)
     mujoco.mj_forward(model, data)
     return data, positions
 
@@ -85,7 +85,7 @@ def test_the_robot_moves_as_in_mujoco(robot, model, seed):
 
 
 def test_limits_and_efforts_of_the_arm(robot, model):
-    for name, (low, high) in zip(fetch.ARM.names, fetch.ARM_LIMITS_RAD):
+    for name, (low, high) in zip(fetch.ARM.names, zip(fetch.ARM.low.tolist(), fetch.ARM.high.tolist())):
         joint = robot.joints[f"{name}_joint"]
         limit = joint.find("limit")
         if name.endswith("_roll"):
