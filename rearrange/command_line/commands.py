@@ -136,14 +136,26 @@ def export(options: of.ExportOptions) -> None:
     print(write(options))
 
 
+OF_SCENES = {  # action -> its settings
+    "export": ("format", "split", "furniture", "count", "out", "episodes_of", "episodes"),
+    "list": ("dataset",), "check": ("dataset",), "view": ("dataset", "scenes", "out"),
+    "measure": ("dataset", "scenes", "furniture", "out"),
+    "episodes": ("dataset", "scenes", "split", "count", "out", "skill", "hab")}
+
+
 def scenes(options: of.ScenesOptions) -> None:
     """`rearrange scenes export | list | check | view | measure | episodes`."""
     asked = [group for group in ("skill", "hab") if getattr(options, group)]
-    if options.action == "episodes":
-        return _scene_episodes(options, asked)
-    if asked:
+    typed = [word.lstrip("+").partition("=")[0] for word in options.words]
+    if asked and options.action != "episodes":
         raise UserError(f"{asked[0]}= says which episodes rearrange scenes episodes writes; rearrange scenes "
                         f"{options.action} takes none.")
+    if unused := next((key for key in typed if key != "action" and key not in OF_SCENES[options.action]), None):
+        takes = ", ".join(action for action, settings in OF_SCENES.items() if unused in settings)
+        raise UserError(f"{unused}= is for rearrange scenes {takes}; rearrange scenes {options.action} takes "
+                        f"{', '.join(f'{key}=' for key in OF_SCENES[options.action])}.")
+    if options.action == "episodes":
+        return _scene_episodes(options, asked)
     if options.action != "export":
         if options.action == "view" and options.dataset is not None:
             from rearrange.home.simulation.scenes.contact_sheet import view

@@ -144,9 +144,12 @@ def test_a_scenario_that_scenes_do_not_allow_is_refused_with_the_reason(tmp_path
     ([], "name a data set with dataset="), (["hab=set_table", "skill=pick"], "name a data set with dataset="),
     (["hab=set_table", "out=x.json"], r"out=x.json should be a file \*.json.gz"),
     (["hab=set_table", "action=list"], "rearrange scenes list takes none"),
+    (["action=list", "furniture=wide"], "furniture= is for rearrange scenes export, measure; rearrange scenes list"),
+    (["hab=set_table", "furniture=wide"], "rearrange scenes episodes takes dataset=, scenes="),
+    (["action=measure", "split=test"], "split= is for rearrange scenes export, episodes"),
     (["hab=set_table", "scenes=nowhere_*"], "no scene of .* is called 'nowhere_")])
 def test_what_cannot_be_written_is_said_in_a_sentence(dataset, words, said, capsys):
-    action = [] if "action=list" in words else ["episodes"]
+    action = [] if any(word.startswith("action=") for word in words) else ["episodes"]
     assert main(["scenes", *action, f"dataset={dataset}", *words]) == 2
     assert re.search(said, " ".join(capsys.readouterr().err.split()))
 
