@@ -18,8 +18,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from eval.protocol import hab_settings, protocol
 from eval.task_from_settings import json_safe, navigation_task, skill_task, trained_settings
 from eval.trained_policy import of_what, settings_of, training_of
@@ -28,7 +26,7 @@ from rearrange.home.files import MOST_JSON, read_json, read_text
 from rearrange.home.robot import robot_of
 from rearrange.home.settings.environment import NAVIGATION, SPLITS, HomeSettings
 from rearrange.home.settings.setting_fields import keys_of
-from rearrange.home.settings.yaml_files import plain_yaml
+from rearrange.home.settings.yaml_files import as_yaml, plain_yaml
 from skills import SKILLS, pretrained, recipes
 from trainer.logs.logger import read_jsonl
 
@@ -233,7 +231,7 @@ def _hours(rows: list[dict[str, Any]]) -> float:
 
 def _write_card(file: Path, card: dict[str, Any]) -> Path:
     path = file.with_suffix(".yaml")
-    path.write_text(OmegaConf.to_yaml(card), encoding="utf-8")
+    path.write_text(as_yaml(card), encoding="utf-8")
     return path
 
 

@@ -81,7 +81,7 @@ def train(options: TrainOptions, run: Run) -> dict[str, float] | None:
             return {} if result.reason == "complete" else None
         wandb = plain_of(options.logger.wandb) if options.logger.wandb else None
         with recording(run.path, engine, _step_of(resume_from), f"train {task.name}", options.logger.progress,
-                       run.log, wandb, run.settings.plain()) as (logger, progress):
+                       run.log, wandb, run.settings.config) as (logger, progress):
             if phases[-1].demonstrations:
                 progress.total = engine.steps  # not whole rollouts
             result = _one_after_another(phases, task.make, resume_from, start_from, run_dir=run.path, meta=meta,

@@ -20,7 +20,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar
 
@@ -288,6 +288,48 @@ def check(settings: Any, prefix: str = "") -> None:
                 raise NotAllowed(_sentence(prefix + key.name, value, key.rule))
 
 
+def plain(value: Any) -> Any:
+    """A copy of nested values as YAML has them: dictionaries and lists, no tuples."""
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(full name, value) of all nested settings; lists are values, and so is a dictionary that holds nothing."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def value_of(values: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """A nested setting, or a group of them, by its full name, such as `ppo.clip`; `default` where there is none."""
+    found: Any = values
+    for part in name.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            return default
+        found = found[part]
+    return found
+
+
+def put(values: dict[str, Any], name: str, value: Any) -> None:
+    """Set a nested setting by its full name; groups that are not there are made."""
+    *groups, last = name.split(".")
+    for group in groups:
+        if not isinstance(values.get(group), dict):
+            values[group] = {}
+        values = values[group]
+    values[last] = value
+
+
+def merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings with others on top; new ones come behind."""
+    return {**first, **{key: merged(first[key], value) if isinstance(value, Mapping)
+                        and isinstance(first.get(key), Mapping) else value for key, value in then.items()}}
+
+
 def shown(value: Any) -> str:
     """A value as it is written on a command line and in YAML."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value).replace("'", "")
@@ -341,12 +383,7 @@ def defaults_of(settings: type) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key in keys_of(settings):
         if not key.is_block:
-            *parents, last = key.name.split(".")
-            inside = made
-            for parent in parents:
-                inside = inside.setdefault(parent, {})
-            inside[last] = None if key.default is MISSING else list(
-                key.default) if isinstance(key.default, list) else key.default
+            put(made, key.name, None if key.default is MISSING else plain(key.default))
     return made
 
 
@@ -355,8 +392,7 @@ def plain_of(settings: Any) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name in dict.fromkeys(key.name.partition(".")[0] for key in keys_of(type(settings))):
         value = getattr(settings, name)
-        made[name] = (plain_of(value) if is_dataclass(value) else dict(value) if isinstance(value, Mapping) else
-                      list(value) if isinstance(value, tuple) else value)
+        made[name] = plain_of(value) if is_dataclass(value) else plain(value)
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from eval.report.runs import OWN_KEYS, SHIPPED, SHIPPED_IN, Evaluation, Found, Training, leaves, parsed, same_settings
+from eval.report.runs import OWN_KEYS, SHIPPED, SHIPPED_IN, Evaluation, Found, Training, parsed, same_settings, texts
 
 LAST_TOLD = ("steps", "seed", "run")  # what tells two runs apart only where nothing else does
 
@@ -42,7 +42,7 @@ def _facts(run: Found) -> dict[str, str]:
         return {**typed, **plain, "seed": str(run.config.get("seed")), "run": run.about.name}
     figures = run.figures
     config = parsed(run.about.settings)
-    kept = {key: value for key, value in leaves(config) if key.split(".")[0] in ("skill", "planner")}
+    kept = {key: value for key, value in texts(config).items() if key.split(".")[0] in ("skill", "planner")}
     mean = "mean actions" if figures.get("deterministic") else ""
     return {"agent": run.agent, "split": str(figures.get("split") or ""), "actions": mean,
             "skills": _own_skills(figures.get("skills")), "planner" if run.is_scenario else "protocol": run.protocol,

@@ -20,6 +20,7 @@ from rearrange.command_line.runs.run_directory import runs as runs_of
 from rearrange.home.errors import UserError
 from rearrange.home.files import read_json, read_text
 from rearrange.home.settings.yaml_files import check_yaml
+from trainer.setting_rules import leaves
 
 MOST_TABLE = 1 << 26  # bytes of episodes.csv or metrics.csv: some 300,000 episodes
 RUNNING = "running"  # the status of a run whose command is under way
@@ -369,14 +370,9 @@ def _is_share(value: Any) -> bool:
     return _is_number(value) and 0 <= value <= 1
 
 
-def leaves(config: Any, prefix: str = "") -> list[tuple[str, str]]:
-    """(dotted key, value as text) of all settings."""
-    if not isinstance(config, dict):
-        return []
-    found: list[tuple[str, str]] = []
-    for key, value in config.items():
-        found += leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", str(value))]
-    return found
+def texts(config: Any) -> dict[str, str]:
+    """All settings by their full names, as texts."""
+    return {key: str(value) for key, value in leaves(config)} if isinstance(config, dict) else {}
 
 
 def same_settings(run: Training) -> tuple[tuple[str, str], ...]:
@@ -386,4 +382,4 @@ def same_settings(run: Training) -> tuple[tuple[str, str], ...]:
 
 def telling(config: Any) -> tuple[tuple[str, str], ...]:
     """The settings that make a run another experiment; its seed and name do not."""
-    return tuple((key, value) for key, value in leaves(config) if key.split(".")[0] not in OWN_KEYS)
+    return tuple((key, value) for key, value in texts(config).items() if key.split(".")[0] not in OWN_KEYS)

@@ -11,7 +11,7 @@ import numpy as np
 from eval.began_solved import lines
 from eval.intervals import wilson
 from eval.report.run_names import labels
-from eval.report.runs import RUNNING, Evaluation, Training, leaves, same_settings
+from eval.report.runs import RUNNING, Evaluation, Training, same_settings, texts
 from eval.report.svg import Curve, Shares, curves, intervals, short_number, swatch
 
 CURVES = (("episode/success", "success", True), ("eval/success", "success in evaluations", True),
@@ -286,7 +286,7 @@ def _points(run: Training, key: str) -> tuple[tuple[float, float], ...]:
 
 def _hyper_parameters(groups: list[list[Training]], names: list[str]) -> str:
     """The settings that say most about how it was learned; all of them stand at the end of the page."""
-    found = [dict(leaves(group[0].config)) for group in groups]
+    found = [texts(group[0].config) for group in groups]
     there = [name for name in HYPER_PARAMETERS if any(name in settings for settings in found)]
     rows = [[escape(label), *(escape(settings.get(name, "")) for name in there)]
             for label, settings in zip(names, found, strict=True)]

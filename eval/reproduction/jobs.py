@@ -172,7 +172,7 @@ def make_job(what: str, command: str, typed: tuple[str, ...], options: Reproduce
              needs: tuple[Path, ...] = ()) -> Job:
     """A job and how far it is. Raises UserError where a run of this name has other settings."""
     made = front.compose(command, list(typed))
-    path = folder_of(made.config, command) / made.config.name
+    path = folder_of(made.config, command) / made.value("name")
     if not path.exists():
         return Job((command, *typed), path, what, "new", needs)
     if not (path / "config.yaml").exists():

@@ -251,7 +251,7 @@ def _command(command: str, words: list[str]) -> int:
             _print_config(settings)
         return 0
     if command in RUNLESS:
-        if command == "view" or command == "record" and settings.config.replay is None:
+        if command == "view" or command == "record" and settings.value("replay") is None:
             front.require(settings)
         from rearrange.command_line import commands
 
@@ -274,7 +274,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
     from trainer.logs import screen
 
     _check_place()
-    if settings.config.get("requeue"):
+    if settings.value("requeue"):
         requeue.check()
     if command == "train":
         run = auto_resume.plan_training(overrides, settings, first=_speaks())
@@ -284,7 +284,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
         require(settings)
         run = plan_run.plan(settings) if _speaks() else plan_run.silent(settings)
     settings = run.settings
-    starting.want_requeue(bool(settings.config.get("requeue")))  # which may stand in the run that goes on
+    starting.want_requeue(bool(settings.value("requeue")))  # which may stand in the run that goes on
     screen.is_expendable(run.log)
 
     from rearrange.command_line import commands  # torch and the simulator, from here on
@@ -387,10 +387,10 @@ def _named_runs(words: list[str]) -> list[str]:
 
 def _print_config(settings) -> None:
     """`--cfg job`: the choices as a comment, and every setting as YAML."""
-    from omegaconf import OmegaConf
+    from rearrange.home.settings.yaml_files import as_yaml
 
     print("# " + " ".join(f"{group}={choice}" for group, choice in settings.choices.items()))
-    print(OmegaConf.to_yaml(settings.config), end="")
+    print(as_yaml(settings.config), end="")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def _settings(command: str, words: list[str]):
 def _names(command: str, settings, typed: str, first: bool) -> list[str]:
     """Flags, groups, and keys up to their next dot."""
     from rearrange.command_line.composition import options
-    from rearrange.command_line.composition.parse_overrides import leaves
+    from trainer.setting_rules import leaves
 
     if typed.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typed)]

@@ -9,8 +9,8 @@ from rearrange.command_line.composition import bench_settings as bench
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition.command_names import SINGLE
 from rearrange.command_line.composition.options import Settings
-from rearrange.command_line.composition.parse_overrides import REQUIRED, leaves
-from rearrange.home.settings.setting_fields import shown
+from rearrange.command_line.composition.parse_overrides import REQUIRED
+from trainer.setting_rules import leaves, shown
 
 EXAMPLES = {
     "train": (

@@ -202,9 +202,9 @@ def _objective(words: list[str]) -> tuple[list[str], str | None]:
 def _folder(command: str, words: list[str]) -> Path:
     """Where launchers and sweepers keep their files."""
     single = sweeps.fixed(command, words)
-    config = front.compose(command, [word for word in single if word.split("=")[0] in ("output", "name")]).config
-    name = checked_name(config.name) if config.name else time.strftime("%Y-%m-%d_%H-%M-%S")
-    return Path(config.output) / "sweeps" / f"{command}_{name}"
+    made = front.compose(command, [word for word in single if word.split("=")[0] in ("output", "name")])
+    name = checked_name(made.value("name")) if made.value("name") else time.strftime("%Y-%m-%d_%H-%M-%S")
+    return Path(made.value("output")) / "sweeps" / f"{command}_{name}"
 
 
 def all_skills(words: list[str]) -> list[str]:

@@ -69,10 +69,10 @@ def job_of(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
     words = fixed + [f"{key}={value}" for key, value in swept.items()]
     typed = front.compose(command, words)
     front.require(typed)
-    name = checked_name(_name(typed.config.name, {k: v for k, v in swept.items() if k not in ("skill", "name")}))
+    name = checked_name(_name(typed.value("name"), {k: v for k, v in swept.items() if k not in ("skill", "name")}))
     words = [word for word in words if word.split("=")[0] not in ("name", "resume")] + [f"name={name}"]
     path = folder_of(typed.config, command) / name
-    resume = resume_as(fixed, typed.config.resume) if "resume" in typed.config else False
+    resume = resume_as(fixed, typed.value("resume")) if "resume" in typed.config else False
     again = (f"resume={'auto' if resume == AUTO else 'true'}",)
     if not path.exists() or resume == AUTO and not (path / "config.yaml").exists():
         return Job((command, *words, *(again if resume == AUTO else ())), path, swept, done=False)

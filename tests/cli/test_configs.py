@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +15,10 @@ import skills
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition import parse_overrides as settings
 from rearrange.command_line.composition.options import HomeCollect, HomePolicy, HomePPO
-from rearrange.command_line.composition.parse_overrides import leaves
 from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
 from rearrange.home.settings.setting_fields import NotAllowed, Rule, block, check, keys_of, setting
+from trainer.setting_rules import leaves
 
 GROUPED = [(command, group, choice) for command in options.COMMANDS for group, choice in options.every_choice(command)]
 
@@ -46,25 +48,27 @@ def test_files_hold_only_what_they_change(group, choice):
     if choice not in presets.names(group):
         return
     command = next(command for command, there, _ in GROUPED if there == group)
-    usual = dict(leaves(settings.OmegaConf.create(settings.defaults_of(options.COMMANDS[command][0]))))
+    usual = dict(leaves(settings.defaults_of(options.COMMANDS[command][0])))
     usual |= {key.name: key.default for key in options.keys(group, choice)}
-    changed = dict(leaves(settings.OmegaConf.create(presets.preset(group, choice).values)))
+    changed = dict(leaves(presets.preset(group, choice).values))
     same = {name for name, value in changed.items() if name.startswith(f"{group}.") and usual[name] == value}
     assert not same
 
 
 def test_homes_have_the_settings_that_were_measured_there():
     """Whatever `trainer.train` begins with: the defaults of their dataclasses, and by name what differs."""
-    config = settings.compose("train", ["policy=light", "ppo=fast"]).config
-    assert (config.ppo.epochs, config.ppo.mini_batches, config.ppo.learning_rate,
-            config.ppo.schedule) == (3, 4, 7e-4, "cosine")
-    assert (config.ppo.reward_scale, config.trainer.num_envs, config.trainer.rollout_steps) == (0.1, 32, 128)
-    assert (config.policy.hidden_size, config.policy.lstm_layers, config.policy.body_size,
-            config.policy.log_std_init) == (128, 1, 256, -0.5)
-    assert all(config.policy[key] for key in ("separate_value", "normalize_observations", "normalize_returns"))
+    config = settings.compose("train", ["policy=light", "ppo=fast"])
+    assert (config.value("ppo.epochs"), config.value("ppo.mini_batches"), config.value("ppo.learning_rate"),
+            config.value("ppo.schedule")) == (3, 4, 7e-4, "cosine")
+    assert (config.value("ppo.reward_scale"), config.value("trainer.num_envs"),
+            config.value("trainer.rollout_steps")) == (0.1, 32, 128)
+    assert (config.value("policy.hidden_size"), config.value("policy.lstm_layers"), config.value("policy.body_size"),
+            config.value("policy.log_std_init")) == (128, 1, 256, -0.5)
+    assert all(config.value(f"policy.{key}")
+               for key in ("separate_value", "normalize_observations", "normalize_returns"))
     for group, config_class in (("policy", HomePolicy), ("ppo", HomePPO), ("trainer", HomeCollect)):
         for field in dataclasses.fields(config_class):
-            value = config[group][field.name]
+            value = config.value(f"{group}.{field.name}")
             assert (tuple(value) if isinstance(field.default, tuple)
                     else value) == field.default, f"{group}.{field.name}"
 
@@ -73,10 +77,44 @@ def test_homes_have_the_settings_that_were_measured_there():
 def test_the_settings_of_a_skill_are_its_config(name):
     from rearrange.home.action_layout import ACTION_PARTS
 
-    skill, config = settings.compose("train", [f"skill={name}"]).config.skill, skills.config_class(name)()
+    skill, config = settings.compose("train", [f"skill={name}"]).value("skill"), skills.config_class(name)()
     assert set(skill) == {"name", *(field.name for field in dataclasses.fields(config))}
     for group in ("initial_std", "initial_mean"):
-        assert not skill.get(group) or set(skill.action_parts) <= set(skill[group]) <= set(ACTION_PARTS)
+        assert not skill.get(group) or set(skill["action_parts"]) <= set(skill[group]) <= set(ACTION_PARTS)
+
+
+@pytest.mark.parametrize("word, key, value", [
+    ("name=${seed}", "name", "3"), ("name=${skill.name}_${seed}", "name", "pick_3"),
+    ("ppo.clip=${ppo.gae_lambda}", "ppo.clip", 0.95), ("name=${oc.env:A_NUMBER}", "name", "7"),
+    ("steps=${oc.decode:'7'}", "steps", 7), ("name=${oc.env:NOT_THERE,else}", "name", "else"),
+    ("skill.reward_scales={success: ${seed}}", "skill.reward_scales.success", 3.0),
+    ("policy.log_std_init=[${seed},1]", "policy.log_std_init", [3, 1])])
+def test_a_value_may_be_made_from_others(word, key, value, monkeypatch):
+    monkeypatch.setenv("A_NUMBER", "7")
+    assert settings.compose("train", ["skill=pick", "seed=3", word]).value(key) == value
+
+
+@pytest.mark.parametrize("word, said", [
+    ("seed={}", "seed={} is not allowed"), ("name.foo=${nope}", "unknown key 'name.foo'"),
+    ("policy.critic_keys.foo=1", "unknown key 'policy.critic_keys.foo'"),
+    ("whole_task={initial_std: 3}", "whole_task.initial_std is a group of settings"),
+    ("steps=${oc.env:A_NUMBER}", "steps=7 is not allowed"), ("name=${nope}", "'nope' not found"),
+    ("name=${a:b}", "Unsupported interpolation type a"), ("whole_task={a.b: 1}", "unknown key 'whole_task.a.b'"),
+    ("policy.log_std_max={}", "policy.log_std_max={} is not allowed")])
+def test_what_cannot_be_a_value_is_one_sentence(word, said, monkeypatch):
+    monkeypatch.setenv("A_NUMBER", "7")  # which is a text
+    with pytest.raises(UserError, match=re.escape(said)):
+        settings.compose("train", ["skill=pick", word, *(["name=x"] if "foo" in word else [])])
+
+
+def test_what_is_typed_stays_in_its_own_settings():
+    """Defaults and files are read once for all."""
+    words = ["skill=pick", "policy=light", "ppo=paper", "logger=wandb"]
+    before = settings.compose("train", words)
+    typed = settings.compose("train", [*words, "skill.reward_scales.success=9", "logger.wandb.mode=online"])
+    typed.config["policy"]["critic_keys"].append("x")
+    typed.update({"policy.encoder": "other"})
+    assert settings.compose("train", words).config == before.config
 
 
 def test_settings_are_read_without_what_is_slow():
@@ -124,7 +162,7 @@ def test_a_skill_is_its_file_and_its_line(wave, monkeypatch):
         settings.compose("train", ["skill=wave"])
     monkeypatch.setitem(skills.SKILLS, "wave", "Wave")
     made = settings.compose("train", ["skill=wave", "skill.reward_scales.height=2"])
-    assert made.config.skill.max_steps == 50 and made.config.skill.reward_scales.height == 2.0
+    assert made.value("skill.max_steps") == 50 and made.value("skill.reward_scales.height") == 2.0
     assert options.title("skill", "wave") == "Lift the hand."
     with pytest.raises(UserError, match="skill.max_steps=banana is not allowed"):
         settings.compose("train", ["skill=wave", "skill.max_steps=banana"])
@@ -141,13 +179,14 @@ def test_a_missing_step_on_the_way_to_a_skill_is_said(wave, monkeypatch):
 
 
 def test_paper_is_table_a1():
-    config = settings.compose("train", ["ppo=paper", "policy=resnet18"]).config
-    ppo = config.ppo
+    config = settings.compose("train", ["ppo=paper", "policy=resnet18"])
+    ppo = SimpleNamespace(**config.value("ppo"))
     assert (ppo.learning_rate, ppo.schedule, ppo.epochs, ppo.mini_batches, ppo.clip) == (2.5e-4, "cosine", 3, 2, 0.2)
     assert (ppo.value_coef, ppo.normalize_advantages, ppo.discount, ppo.gae_lambda) == (0.5, False, 0.99, 0.95)
     assert (ppo.entropy_coef, ppo.entropy_target, list(ppo.entropy_bounds)) == (1e-3, 0.0, [1e-4, 1.0])
     assert (ppo.max_importance_weight, ppo.reward_scale, ppo.max_grad_norm) == (1.0, 1.0, 0.2)
-    assert (config.trainer.num_envs, config.trainer.rollout_steps, config.policy.log_std_init) == (16, 128, 0.0)
+    assert (config.value("trainer.num_envs"), config.value("trainer.rollout_steps"),
+            config.value("policy.log_std_init")) == (16, 128, 0.0)
 
 
 @pytest.mark.parametrize("gpu, policy, ppo", [(False, "light", "fast"), (True, "resnet18", "paper")])
@@ -155,14 +194,14 @@ def test_presets_follow_the_device_unless_chosen(monkeypatch, gpu, policy, ppo):
     monkeypatch.setattr(options, "has_nvidia_device", lambda: gpu)
     made = settings.compose("train", ["skill=pick"])
     assert (made.choices["policy"], made.choices["ppo"]) == (policy, ppo)
-    assert made.config.policy.encoder == policy
+    assert made.value("policy.encoder") == policy
     chosen = settings.compose("train", ["skill=pick", "policy=blind", "ppo=fast"])
     assert (chosen.choices["policy"], chosen.choices["ppo"]) == ("blind", "fast")
     assert settings.compose("train", ["experiment=quickstart"]).choices["policy"] == "blind"
 
 
 def test_a_setting_typed_wins_over_the_preset_that_a_choice_brings():
-    assert settings.compose("train", ["trainer.num_envs=8", "ppo=paper"]).config.trainer.num_envs == 8
+    assert settings.compose("train", ["trainer.num_envs=8", "ppo=paper"]).value("trainer.num_envs") == 8
     assert settings.compose("train", ["policy=resnet18", "experiment=quickstart"]).choices["policy"] == "resnet18"
 
 

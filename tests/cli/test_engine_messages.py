@@ -44,9 +44,9 @@ def test_a_setting_that_cannot_work(config, said):
 
 
 def test_every_setting_of_collection_is_a_key():
-    settings = compose("train", ["skill=pick"]).config
+    keys = compose("train", ["skill=pick"]).value("trainer")
     for field in dataclasses.fields(CollectConfig):
-        assert in_keys(f"collect.{field.name} is").removesuffix(" is").removeprefix("trainer.") in settings.trainer
+        assert in_keys(f"collect.{field.name} is").removesuffix(" is").removeprefix("trainer.") in keys
 
 
 def test_names_of_settings_are_translated_in_keys_alone_and_not_in_code_or_values():

@@ -23,10 +23,10 @@ def worker(code_of: dict[str, int], seen: list[list[str]]):
         from rearrange.command_line.runs.run_directory import folder_of
 
         seen.append(words)
-        config = compose(words[0], words[1:]).config
-        code = code_of.get(config.skill.name, 0)
+        made = compose(words[0], words[1:])
+        code = code_of.get(made.value("skill.name"), 0)
         if code == 0:
-            path = folder_of(config, "eval") / config.name
+            path = folder_of(made.config, "eval") / made.value("name")
             path.mkdir(parents=True)
             (path / "metrics.json").write_text(json.dumps(FIGURES))
         return code

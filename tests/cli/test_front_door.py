@@ -393,13 +393,13 @@ def test_python_dash_m_and_a_closed_pipe():
     ("skill=close_fridge experiment=laptop", 0.0),
 ])
 def test_an_experiment_can_set_something_for_single_skills(words, released):
-    config = compose("train", words.split()).config
-    assert config.skill.reward_scales.released == released and "of_skill" not in config
-    assert config.ppo.imitation_coef == 0
+    config = compose("train", words.split())
+    assert config.value("skill.reward_scales.released") == released and "of_skill" not in config.config
+    assert config.value("ppo.imitation_coef") == 0
 
 
 def test_the_laptop_lets_navigate_imitate_its_expert():
-    assert compose("train", ["skill=navigate", "experiment=laptop"]).config.ppo.imitation_coef == 0.5
+    assert compose("train", ["skill=navigate", "experiment=laptop"]).value("ppo.imitation_coef") == 0.5
     assert compose("train",
-                   ["skill=navigate", "experiment=laptop", "ppo.imitation_coef=0"]).config.ppo.imitation_coef == 0
-    assert compose("train", ["skill=navigate"]).config.ppo.imitation_coef == 0
+                   ["skill=navigate", "experiment=laptop", "ppo.imitation_coef=0"]).value("ppo.imitation_coef") == 0
+    assert compose("train", ["skill=navigate"]).value("ppo.imitation_coef") == 0

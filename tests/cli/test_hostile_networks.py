@@ -113,7 +113,7 @@ def test_a_name_of_ours_stays_ours(packages):
     from rearrange.command_line.composition.parse_overrides import compose
 
     packages("others", "light = nets_of_others:exits\nblind = nets_of_others:exits")
-    assert compose("train", ["skill=pick", "policy=blind"]).config.policy.get("network") is None
+    assert compose("train", ["skill=pick", "policy=blind"]).value("policy.network") is None
 
 
 def test_a_network_or_an_agent_that_exits_ends_nothing_silently(packages):

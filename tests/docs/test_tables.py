@@ -101,8 +101,6 @@ def test_success_of_the_policies_is_the_same_in_the_readme_the_list_the_cards_an
 
 
 def test_protocols_of_the_page_are_those_of_the_code():
-    from omegaconf import OmegaConf
-
     from eval.protocol import protocol
     from rearrange.command_line.composition.parse_overrides import compose
 
@@ -111,5 +109,5 @@ def test_protocols_of_the_page_are_those_of_the_code():
         doors = ["close_cabinet"] if row["of"] == "Close cabinet" else ["open_fridge", "close_fridge"]
         tasks = words.get(row["called"], doors)
         for task in tasks if "`" in row["settings"] else []:
-            config = compose("eval", [f"skill={task}", *row["settings"].split("`")[1].split()]).config
-            assert protocol(task, OmegaConf.to_container(config.skill, resolve=True)) == row["called"]
+            made = compose("eval", [f"skill={task}", *row["settings"].split("`")[1].split()])
+            assert protocol(task, made.value("skill")) == row["called"]

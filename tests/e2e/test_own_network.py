@@ -8,10 +8,11 @@ import pytest
 
 from rearrange import load_pretrained
 from rearrange.command_line.cli import main
-from rearrange.command_line.composition.parse_overrides import compose, leaves
+from rearrange.command_line.composition.parse_overrides import compose
 from rearrange.home.errors import UserError
 from tests.e2e.front_door import TINY, rearrange, succeed
 from trainer import load_checkpoint
+from trainer.setting_rules import leaves
 
 SMALL = (*TINY, "steps=200")
 MODULE = '''

@@ -131,13 +131,13 @@ def test_a_skill_of_an_installed_package_is_one_of_the_choices(package):
     assert skill_class("pick").__module__ == "skills.pick"
     assert "skill=touch" in completion.candidates(["train", "skill=t"])
     assert "skill.radius_m=" in completion.candidates(["train", "skill=touch", "skill.r"])
-    config = compose("train", ["skill=touch", "skill.radius_m=0.2"]).config
-    assert config.skill.name == "touch" and config.skill.radius_m == 0.2
+    config = compose("train", ["skill=touch", "skill.radius_m=0.2"])
+    assert config.value("skill.name") == "touch" and config.value("skill.radius_m") == 0.2
     for word in ("touch", TOUCH):
         assert make_env(word, num_layouts=1).skill.name == "touch"
         assert gymnasium.make("rearrange/Skill-v0", skill=word, num_layouts=1).unwrapped.skill.max_steps == 150
     for word in ("lift_one", "handy:lift_one.yaml"):
-        assert compose("eval", [f"hab={word}"]).config.hab.name == load_scenario(word).name == "lift_one"
+        assert compose("eval", [f"hab={word}"]).value("hab.name") == load_scenario(word).name == "lift_one"
 
 
 @pytest.mark.parametrize("word, sentence", [

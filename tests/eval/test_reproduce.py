@@ -37,23 +37,24 @@ class Worker:
         with self.composing:
             made = front.compose(words[0], words[1:])
         config = made.config
-        what = (config.get("hab") or config.skill).name
+        what = (config.get("hab") or config["skill"])["name"]
         protocol = made.choices.get("planner", "paper")
-        job = f"{words[0]} {what}" + (f" {config.agent}" if words[0] == "eval"
+        job = f"{words[0]} {what}" + (f" {config['agent']}" if words[0] == "eval"
                                       else "") + f" {protocol}" * (protocol != "paper")
         code = self.codes.get(job, 0)
         self.seen.append(job)
         self.words.append(words)
-        run = Run(folder_of(config, words[0]) / config.name, made, resumed="resume=true" in words)
+        run = Run(folder_of(config, words[0]) / config["name"], made, resumed="resume=true" in words)
         run.create()
         if words[0] == "train":
             (run.checkpoints / "step_000000000001.pt").touch()
             (run.path / "metrics.csv").write_text("step,episode/return\n1,0.5\n")
         elif code == 0:
-            figures = {"scenario": what, "agent": config.agent, "split": "val", "seed": 0, "episodes": 10,
+            figures = {"scenario": what, "agent": config["agent"], "split": "val", "seed": 0, "episodes": 10,
                        "success": 0.3, "success_interval_95": [0.1, 0.6], "success_015": 0.2,
                        "success_015_interval_95": [0.05, 0.5], "skills": {}, "ends": {}, "mean_steps": 9.0,
-                       "mean_disturbed_objects": 0.25, "protocol": protocol, "problem": Path(config.hab.problem).stem,
+                       "mean_disturbed_objects": 0.25, "protocol": protocol,
+                       "problem": Path(config["hab"]["problem"]).stem,
                        "interactions": [{"name": name, "success": 0.5, "interval_95": [0.2, 0.8]} for name in NAMES]}
             (run.path / "metrics.json").write_text(json.dumps(figures))
         run.finish({0: "finished", 130: "stopped"}.get(code, "failed"))
@@ -190,7 +191,7 @@ def test_without_the_papers_protocol_there_is_no_figure_6(work, tmp_path):
                          [("smoke", ["paper", "honest"]), ("laptop", ["paper", "honest", "oracle"]),
                           ("paper", ["paper", "honest", "oracle"])])
 def test_presets_make_the_table_of_whole_tasks(preset, protocols):
-    assert list(front.compose("reproduce", [f"preset={preset}"]).config.protocols) == protocols
+    assert list(front.compose("reproduce", [f"preset={preset}"]).value("protocols")) == protocols
 
 
 def test_without_monolithic_steps_it_is_left_out(work):
@@ -272,7 +273,7 @@ def test_recipes_are_carried_out_lesson_by_lesson(task, tmp_path):
 def test_a_policy_is_trained_anew_and_set_beside_that_of_the_package(tmp_path, monkeypatch, capsys):
     def worker(words: list[str]) -> int:
         made = front.compose(words[0], words[1:])
-        run = Run(folder_of(made.config, words[0]) / made.config.name, made)
+        run = Run(folder_of(made.config, words[0]) / made.value("name"), made)
         run.create()
         (run.checkpoints / "step_000000000001.pt").touch()
         (run.path / "metrics.json").write_text(json.dumps(

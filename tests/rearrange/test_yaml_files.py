@@ -1,4 +1,4 @@
-"""YAML that is read fast is read as OmegaConf reads it, mistakes included."""
+"""YAML is read and written as OmegaConf does it, mistakes included."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import pytest
 from omegaconf import OmegaConf
 
-from rearrange.home.settings.yaml_files import MOST_DEPTH, plain_yaml
+from rearrange.home.settings.yaml_files import MOST_DEPTH, as_yaml, plain_yaml
 
 NUMBERS = ("1", "-2.5e3", "1e-5", ".5", "1.", "1_000", "0x1f", "010", "+1", "'1'", "yes", "No", "on", "null", "~",
            "2020-01-01", "12:30:45", ".inf", "=")
@@ -28,6 +28,19 @@ def test_it_is_what_omegaconf_reads(text, tmp_path):
     (tmp_path / "a.yaml").write_text(text)
     assert told(lambda: plain_yaml(tmp_path / "a.yaml")) == told(
         lambda: OmegaConf.to_container(OmegaConf.load(io.StringIO(text))))
+
+
+@pytest.mark.parametrize("value", [
+    *NUMBERS, "", " x", "a: b", "${seed}", "é", "\n", "\ud800", "1e6", "nan", "true", "-", "#", True, None, 1, 1.0,
+    1e-7, float("inf"), (1, 2), [[]], {}, {"b": {"c": (0.5,)}}])
+def test_it_is_written_as_omegaconf_writes_it(value):
+    for values in ({"a": value, "name": "x"}, [value, "x"]):
+        assert as_yaml(values) == OmegaConf.to_yaml(values)
+
+
+def test_a_list_that_stands_in_two_places_is_written_twice():
+    shared = [1, 2]
+    assert as_yaml({"a": shared, "b": shared}) == OmegaConf.to_yaml({"a": [1, 2], "b": [1, 2]})
 
 
 @pytest.mark.parametrize("depth", [MOST_DEPTH + 1, 1200])

@@ -14,11 +14,12 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from trainer.checkpoints.files import parse_json, read_bytes
+from trainer.setting_rules import leaves
 
 MOST_BYTES = 1 << 28  # of the metrics of a run
 
@@ -162,7 +163,7 @@ def _hyper_parameters(settings: Mapping[str, Any], group: str) -> Any:
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionStartInfo
 
     start = SessionStartInfo(group_name=group, start_time_secs=time.time())
-    for name, value in _leaves(settings):
+    for name, value in ((name, value) for name, value in leaves(settings) if value is not None):
         kind = ("bool_value" if isinstance(value, bool) else "number_value" if isinstance(value, int | float)
                 else "string_value")
         setattr(start.hparams[name], kind, str(value) if kind == "string_value" else value)
@@ -170,15 +171,6 @@ def _hyper_parameters(settings: Mapping[str, Any], group: str) -> Any:
         session_start_info=start).SerializeToString())
     return Summary(value=[Summary.Value(tag="_hparams_/session_start_info", tensor=TensorProto(dtype=DT_FLOAT),
                                         metadata=SummaryMetadata(plugin_data=plugin))])
-
-
-def _leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted name, value) of all settings that are not null."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
-        elif value is not None:
-            yield f"{prefix}{name}", value
 
 
 def read_jsonl(path: str | Path) -> list[dict[str, float]]:

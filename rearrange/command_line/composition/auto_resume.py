@@ -46,14 +46,14 @@ def resume_as(words: Sequence[str], value: Any, name: str | None = None,
 def plan_training(words: list[str], settings: Settings, first: bool) -> Run | None:
     """The run of `rearrange train` with these words: a new one, or the one that it goes on with; `first`: of several
     ranks, the one that writes. None, and a sentence, if that run is finished."""
-    resume = resume_as(words, settings.config.resume, settings.config.name)
+    resume = resume_as(words, settings.value("resume"), settings.value("name"))
     if resume == AUTO:
         require(settings)
         path = _named(settings)
         if first:
             _wait_for_forerunner(path)
         if not _begun(path):
-            settings.config.resume = False
+            settings.update({"resume": False})
             if first and path.is_dir():
                 return Run(path, settings, resumed=True)  # from its beginning
         else:
@@ -66,22 +66,22 @@ def plan_training(words: list[str], settings: Settings, first: bool) -> Run | No
                           "resume=force.")
                 return None
     elif resume:
-        if not first and not Path(settings.config.output).is_dir():
-            print(f"rearrange train: {socket.gethostname()} does not see output={settings.config.output}: to go on "
+        if not first and not Path(settings.value("output")).is_dir():
+            print(f"rearrange train: {socket.gethostname()} does not see output={settings.value('output')}: to go on "
                   "with a run, all nodes need a file system that they share.", file=sys.stderr)
         settings = plan_run.settings_to_resume("train", words)
         if first and restarted():
-            _wait_for_forerunner(folder_of(settings.config, "train") / settings.config.name)
+            _wait_for_forerunner(folder_of(settings.config, "train") / settings.value("name"))
     require(settings)
     return plan_run.plan(settings) if first else plan_run.silent(settings)
 
 
 def _named(settings: Settings) -> Path:
     """The directory of the run. One sentence if it has no name, by which a restart could find it."""
-    if settings.config.name is None:
+    if settings.value("name") is None:
         raise UserError("which run shall go on? One that may be started again needs a name=, for example "
                         "name=$SLURM_JOB_ID; with resume=false every start begins a new run.")
-    return folder_of(settings.config, "train") / checked_name(settings.config.name)
+    return folder_of(settings.config, "train") / checked_name(settings.value("name"))
 
 
 def _begun(path: Path) -> bool:

@@ -31,10 +31,9 @@ from skills import SKILLS, config_class
 from skills import names as skill_names
 from skills import title as skill_title
 from trainer.config import MAX_STEPS, CollectConfig, PolicyConfig, PPOConfig, TrainConfig
+from trainer.setting_rules import merged, plain, put, value_of
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from planner.scenarios import ScenarioConfig
     from rearrange.navigation.settings import NavigationConfig
     from skills.settings import SkillConfig
@@ -559,12 +558,6 @@ def values(group: str, choice: str) -> dict[str, Any]:
     return merged(made, presets.preset(group, choice).values) if choice in presets.names(group) else made
 
 
-def merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested values with others on top; new ones come behind."""
-    return {**first, **{key: merged(first[key], value) if isinstance(value, Mapping)
-                        and isinstance(first.get(key), Mapping) else value for key, value in then.items()}}
-
-
 def all_keys(command: str, chosen: Iterable[tuple[str, str]]) -> dict[str, Key]:
     """Full name -> setting, for the choices (group, choice)."""
     found = {key.name: key for key in keys_of(COMMANDS[command][0])}
@@ -592,28 +585,24 @@ class Settings:
     command: str
     overrides: tuple[str, ...]  # as typed, each `key=value`
     choices: dict[str, str]  # group -> choice, defaults included
-    config: DictConfig
+    config: dict[str, Any]  # nested, as config.yaml has it
     keys: dict[str, Key] = field(repr=False)  # full name -> what it may be and means
     notes: tuple[str, ...] = ()  # what a person should know about them
 
+    def value(self, name: str) -> Any:
+        """A setting by its full name; None where there is none."""
+        return value_of(self.config, name)
+
     def update(self, values: Mapping[str, Any]) -> None:
         """Set settings by their full names."""
-        from omegaconf import OmegaConf
-
         for name, value in values.items():
-            OmegaConf.update(self.config, name, value)
-
-    def plain(self) -> dict[str, Any]:
-        """The settings as nested dicts and lists."""
-        from omegaconf import OmegaConf
-
-        return OmegaConf.to_container(self.config, resolve=True)
+            put(self.config, name, plain(value))
 
 
 def options_of(settings: Settings) -> Any:
     """The settings as the dataclass of their command, with those of what they chose in it. UserError for what cannot be
     together."""
-    written = settings.plain()
+    written = plain(settings.config)
     made, chosen = {**written, "collect": written.get("trainer")}, {}
     for group, choice in settings.choices.items():
         if group in ("skill", "nav", "sim", "logger"):

@@ -13,13 +13,13 @@ import difflib
 import functools
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType, Sweep
 from hydra.errors import HydraException, OverrideParseException
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rearrange.command_line.composition import bench_settings as bench
@@ -31,7 +31,7 @@ from rearrange.home.settings import presets
 from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaults_of, keys_of
 from skills import without_entry
-from trainer.setting_rules import converted
+from trainer.setting_rules import converted, leaves, merged, plain, put, value_of
 
 REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench",
             "tools": "hab"}
@@ -48,6 +48,9 @@ SCENARIO_KEYS = ("skills.", "planner.", "whole_task.", "handoffs", "handoff_trie
 
 
 CALLED = {"skill": "skill", "nav": "navigation task", "hab": "scenario"}
+
+
+_ABSENT = object()
 
 
 class UnknownKey(UserError):
@@ -77,23 +80,26 @@ def compose(command: str, words: list[str]) -> Settings:
     values, choices = _compose_groups(command, {o.key_or_group: str(o.value()) for o in chosen})
     # what an experiment sets for one task
     of_skill = values.pop("of_skill", {}).get(choices.get("skill") or choices.get("nav"), [])
-    config = OmegaConf.create(values)
-    OmegaConf.set_struct(config, True)
+    config = plain(values)
     own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
     if own:
-        config, choices = _with_own_scenario(config, choices, own)
+        config["hab"], choices = _own_scenario(own), choices | {"hab": "tidy_house"}  # whose keys it has
     lines = options.all_keys(command, choices.items())
     policy = next((o for o in reversed(overrides) if o.key_or_group == "policy"), None)
-    if policy and _is_own_network(policy):
-        config, choices, lines = _with_own_network(config, choices, lines, str(policy.value()))
-    wholes = [o for o in overrides if isinstance(OmegaConf.select(config, o.key_or_group), DictConfig)]
+    if policy and _is_own_network(policy):  # its settings are as if policy= were not given
+        config["policy"]["network"] = word = str(policy.value())
+        choices["policy"] = word
+        lines["policy.network"] = Key("policy.network", word, Rule.only(word), "the network of policy=")
+        # it may have encoders of its own
+        lines["policy.encoder"] = dataclasses.replace(lines["policy.encoder"], rule=Rule.of("str | None"))
+    wholes = [o for o in overrides if isinstance(value_of(config, o.key_or_group), dict)]
     parts = [o for o in overrides if o not in wholes]  # say more than the whole, wherever they stand
     for override in [parse(command, word) for word in of_skill] + wholes + parts:
         if override.key_or_group not in groups:
             _apply(config, override, command, lines)
     if own:
         lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=Rule.of("str"))
-    if command == "eval" and config.agent not in AGENTS:
+    if command == "eval" and config["agent"] not in AGENTS:
         lines["agent"] = dataclasses.replace(lines["agent"], rule=Rule.of("str | None", choices=_agents(choices),
                                                                          also=() if choices.get("hab") else (
                                                                              "importable",)))
@@ -118,26 +124,13 @@ def _is_own(override: Override) -> bool:
     return _is_own_scenario(override) or _is_own_network(override)
 
 
-def _with_own_network(config: DictConfig, choices: dict[str, str], lines: dict[str, Key],
-                      word: str) -> tuple[DictConfig, dict[str, str], dict[str, Key]]:
-    """The configuration with the network that a word names; its settings are as if policy= were not given."""
-    key = Key("policy.network", word, Rule.only(word), "the network of policy=")
-    OmegaConf.update(config, key.name, word, force_add=True)
-    # it may have encoders of its own
-    encoder = dataclasses.replace(lines["policy.encoder"], rule=Rule.of("str | None"))
-    return config, choices | {"policy": word}, lines | {key.name: key, encoder.name: encoder}
-
-
-def _with_own_scenario(config: DictConfig, choices: dict[str, str], file: str) -> tuple[DictConfig, dict[str, str]]:
-    """The configuration with the scenario that a file describes; what the file leaves out is as in Tidy House."""
+def _own_scenario(file: str) -> dict[str, Any]:
+    """The settings of the scenario that a file describes; what the file leaves out is as in Tidy House."""
     from planner.scenarios import load_scenario
 
     scenario = load_scenario(file)
-    values = dataclasses.asdict(scenario.scenario) | {"problem": str(scenario.problem), "max_steps": scenario.max_steps}
-    OmegaConf.set_struct(config, False)
-    config.hab = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    OmegaConf.set_struct(config, True)
-    return config, choices | {"hab": "tidy_house"}  # whose keys it has
+    return plain(dataclasses.asdict(scenario.scenario) | {"problem": str(scenario.problem),
+                                                          "max_steps": scenario.max_steps})
 
 
 def require(settings: Settings) -> None:
@@ -183,11 +176,12 @@ def _check_agent(settings: Settings) -> None:
     agent, checkpoint = config.get("agent"), config.get("checkpoint")
     own = agent is not None and ":" in agent
     takes = (*_agents(settings.choices), "package.module:Name")
-    if settings.command == "eval" and (agent == "remote") != (config.url is not None):
-        raise UserError("agent=remote needs url=, as in url=ws://127.0.0.1:8000." if config.url is None else
-                        f"url={config.url} is for agent=remote: add it, or leave url= out.")
+    url = config.get("url")
+    if settings.command == "eval" and (agent == "remote") != (url is not None):
+        raise UserError("agent=remote needs url=, as in url=ws://127.0.0.1:8000." if url is None else
+                        f"url={url} is for agent=remote: add it, or leave url= out.")
     if (own or agent == "remote") and settings.choices.get("hab"):
-        word = config.url or agent
+        word = url or agent
         raise UserError(f"agent={agent} is for skill= and nav=; of a scenario it can run single skills, as in "
                         f"skills.pick={word}.")
     if agent is not None and skill and not own and agent not in takes:
@@ -201,7 +195,7 @@ def _check_agent(settings: Settings) -> None:
                                              and checkpoint != "pretrained"):
         raise UserError(f"agent={agent} takes no checkpoint={checkpoint}: leave one of them out.")
     if (agent in BASELINES or own or agent == "remote") and config.get("network") and skill:
-        raise UserError(f"agent={agent} takes no network={config.network}: leave one of them out.")
+        raise UserError(f"agent={agent} takes no network={config['network']}: leave one of them out.")
     named = checkpoint in (None, "pretrained", "newest")
     if skill and not named and not config.get("resume") and not os.path.exists(checkpoint):
         near = difflib.get_close_matches(checkpoint, ("pretrained", "newest"), 1)
@@ -253,13 +247,18 @@ def parse(command: str, word: str) -> Override:
         value = os.path.expanduser(value) if rule.is_path else value
         word = key + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     try:
-        override = OverridesParser.create().parse_overrides([word])[0]
+        override = _parser().parse_overrides([word])[0]
     except (OverrideParseException, HydraException) as error:
         raise UserError(_unreadable(word, key, value)) from error
     if _has_sweep_inside(override._value):
         raise UserError(f"cannot read '{word}': choice(), range() and the like stand for a whole value, not for a "
                         f"part of one; several whole values are written {key}=1,2,3 or {key}=[1,2],[1,3].")
     return override
+
+
+@functools.cache
+def _parser() -> OverridesParser:
+    return OverridesParser.create()
 
 
 def _has_sweep_inside(value: Any) -> bool:
@@ -353,52 +352,40 @@ def _compose_groups(command: str, typed: dict[str, str]) -> tuple[dict[str, Any]
         choice = chosen.get(group) or (choice() if callable(choice) else choice)
         if choice is not None:
             choices[group] = choice
-            values = options.merged(values, options.values(group, choice))
+            values = merged(values, options.values(group, choice))
     return values, choices
 
 
-def leaves(config: DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted key, value) of every key that is not a mapping; lists count as values."""
-    for name, value in config.items():
-        if isinstance(value, DictConfig):
-            yield from leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", OmegaConf.to_container(value) if isinstance(value, ListConfig) else value
-
-
-def _nodes(config: DictConfig, prefix: str = "") -> Iterator[str]:
-    for name in config:
-        yield f"{prefix}{name}"
-        if isinstance(config._get_node(name), DictConfig):
-            yield from _nodes(config[name], f"{prefix}{name}.")
-
-
-def _apply(config: DictConfig, override: Override, command: str, lines: dict[str, Key]) -> None:
+def _apply(config: dict[str, Any], override: Override, command: str, lines: dict[str, Key]) -> None:
     """Set one value in `config`; of a block whose head has a rule in `lines`, every key."""
     name, value = override.key_or_group, override.value()
-    known = set(_nodes(config))
-    for key in _paths(name, value):
-        if key not in known:
+    paths = _paths(name, value)
+    for key in paths:
+        if value_of(config, key, _ABSENT) is _ABSENT:
             raise UnknownKey(name, _unknown_key(key, value, config, command, override.type == OverrideType.ADD))
     _refuse_plus(override)
-    node = OmegaConf.select(config, name)
-    if isinstance(node, DictConfig) and not isinstance(value, dict):
-        first = f"{name}.{next(iter(node))}"
-        if name not in lines:
-            raise UserError(f"{name}={value} is not allowed: {name} is a group of settings; set one of them, such as "
-                            f"{first}.")
-        value = dict.fromkeys(node, _converted(name, value, lines[name].rule, f" For one alone: {first}=."))
-    try:
-        OmegaConf.update(config, name, value, merge=True)
-    except OmegaConfBaseException as error:
-        raise UserError(f"cannot set {override.input_line}: {str(error).splitlines()[0]}.") from error
+    if "${" in str(value):
+        try:
+            OmegaConf.create([value])
+        except OmegaConfBaseException as error:
+            raise UserError(f"cannot set {override.input_line}: {str(error).splitlines()[0]}.") from error
+    for key, each in paths.items():
+        node = value_of(config, key)
+        if not isinstance(node, dict):
+            put(config, key, each)
+        elif each != {}:
+            first = f"{key}.{next(iter(node))}"
+            if key not in lines:
+                raise UserError(f"{key}={each} is not allowed: {key} is a group of settings; set one of them, such as "
+                                f"{first}.")
+            node |= dict.fromkeys(node, _converted(key, each, lines[key].rule, f" For one alone: {first}=."))
 
 
-def _paths(name: str, value: Any) -> list[str]:
-    """`a={b: 1, c: 2}` sets a.b and a.c."""
+def _paths(name: str, value: Any) -> dict[str, Any]:
+    """`a={b: 1, c: 2}` sets a.b to 1 and a.c to 2."""
     if not isinstance(value, dict) or not value:
-        return [name]
-    return [path for key, inner in value.items() for path in _paths(f"{name}.{key}", inner)]
+        return {name: value}
+    return {path: each for key, inner in value.items() for path, each in _paths(f"{name}.{key}", inner).items()}
 
 
 def as_setting(command: str, option: str, value: str | None) -> str:
@@ -422,7 +409,7 @@ def _hint(name: str, value: Any, command: str, known: Collection[str]) -> str | 
     return meant or nearest(name, list(known))
 
 
-def _unknown_key(name: str, value: Any, config: DictConfig, command: str, added: bool) -> str:
+def _unknown_key(name: str, value: Any, config: dict[str, Any], command: str, added: bool) -> str:
     groups = options.groups(command)
     for group, choice in options.every_choice(command):
         if group in (name.partition(".")[0], "bench") and name in (key.name for key in options.keys(group, choice)):
@@ -448,16 +435,24 @@ def nearest(name: str, known: list[str]) -> str | None:
     return whole[0] if whole else by_last[part[0]] if part else None
 
 
-def check_values(config: DictConfig, lines: dict[str, Key]) -> None:
+def resolve(config: dict[str, Any]) -> None:
+    """Put values in the place of interpolations, such as `${seed}` and `${oc.env:HOME}`, which OmegaConf reads."""
+    if any("${" in str(value) for _, value in leaves(config)):
+        made = OmegaConf.create(config)
+        try:
+            OmegaConf.resolve(made)
+            config |= OmegaConf.to_container(made, resolve=True)
+        except OmegaConfBaseException as error:
+            raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
+
+
+def check_values(config: dict[str, Any], lines: dict[str, Key]) -> None:
     """Check every value against the rule of its key, and store it in the type of that rule."""
-    try:
-        OmegaConf.resolve(config)
-    except OmegaConfBaseException as error:
-        raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
-    for name, value in leaves(config):
+    resolve(config)
+    for name, value in list(leaves(config)):
         rule = lines[name].rule if name in lines else None
         if rule and type(right := _converted(name, value, rule, HINTS.get(name, ""))) is not type(value):
-            OmegaConf.update(config, name, right)
+            put(config, name, right)
 
 
 def _converted(name: str, value: Any, rule: Rule, hint: str = "") -> Any:
@@ -468,24 +463,24 @@ def _converted(name: str, value: Any, rule: Rule, hint: str = "") -> Any:
         raise UserError(str(error)) from None
 
 
-def _check_together(config: DictConfig) -> None:
+def _check_together(config: dict[str, Any]) -> None:
     """Refuse settings of which each is right, and which cannot be together."""
     for low, high in (("policy.log_std_min", "policy.log_std_max"), ("trainer.min_batch", "trainer.max_batch")):
-        least, most = OmegaConf.select(config, low), OmegaConf.select(config, high)
+        least, most = value_of(config, low), value_of(config, high)
         if least is not None and most is not None and least > most:
             raise UserError(f"{low}={least} is greater than {high}={most}: raise {high}= or lower {low}=.")
-    policy, skill = config.get("policy"), config.get("skill")
-    if isinstance(policy, DictConfig) and policy.get("encoder") and 0 < policy.get("image_size", 0) < SMALLEST_IMAGE:
-        raise UserError(f"policy.image_size={policy.image_size} is too small for policy.encoder={policy.encoder}: "
-                        f"take {SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
-    imitation = OmegaConf.select(config, "ppo.imitation_coef")
+    image_size, encoder = value_of(config, "policy.image_size", 0), value_of(config, "policy.encoder")
+    if encoder and 0 < image_size < SMALLEST_IMAGE:
+        raise UserError(f"policy.image_size={image_size} is too small for policy.encoder={encoder}: take "
+                        f"{SMALLEST_IMAGE} or more, or policy=blind, which has no image.")
+    imitation = value_of(config, "ppo.imitation_coef")
     if imitation and any(config.get(group) for group in TASK_GROUPS):
         group = next(group for group in TASK_GROUPS if config.get(group))
-        if (name := config[group].name) not in ADVISED.get(group, ()):
+        if (name := config[group]["name"]) not in ADVISED.get(group, ()):
             others = " or ".join(f"{group}={name}" for group, names in ADVISED.items() for name in names)
             raise UserError(f"ppo.imitation_coef={imitation} needs an expert that can be asked in every state, which "
                             f"{CALLED[group]} {name} does not have: set it to 0, or train {others}.")
-    if policy and isinstance(skill, DictConfig) and list(
-        skill.observation_keys) == ["depth"] and not (policy.image_size and policy.encoder):
+    if config.get("policy") and value_of(config, "skill.observation_keys") == ["depth"] and not (
+            image_size and encoder):
         raise UserError("skill.observation_keys=[depth] leaves a policy without an image nothing to see: choose "
                         "policy=light, or add other observations.")

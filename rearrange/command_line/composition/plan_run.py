@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition.options import Settings
-from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key, leaves
+from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key, resolve
 from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.runs.run_directory import (
     Run,
@@ -32,17 +30,18 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings import installed_parts
 from trainer.checkpoints import owner
 from trainer.config import OF_THE_WEIGHTS
+from trainer.setting_rules import leaves, plain, put, value_of
 
 FREE_KEYS = {"resume", "name", "output", "requeue"}  # may differ when a run is resumed
 
 
 def plan(settings: Settings) -> Run:
     """The run that `settings` describe. Refuses a directory that exists or cannot be written; writes nothing."""
-    resume = settings.config.get("resume", False)
+    resume = settings.value("resume")
     if resume:
         return _plan_resumed(settings, force=resume == "force")
     folder = folder_of(settings.config, settings.command)
-    name = settings.config.name
+    name = settings.value("name")
     if name is None:
         path = unused_path(folder, time.strftime("%Y-%m-%d_%H-%M-%S"))
     else:
@@ -55,8 +54,8 @@ def plan(settings: Settings) -> Run:
 
 def silent(settings: Settings) -> Run:
     """The run of a rank that is not the first, which looks after the directory alone."""
-    path = folder_of(settings.config, settings.command) / str(settings.config.name)
-    return Run(path, settings, bool(settings.config.get("resume", False)), silent=True)
+    path = folder_of(settings.config, settings.command) / str(settings.value("name"))
+    return Run(path, settings, bool(settings.value("resume")), silent=True)
 
 
 def settings_to_resume(command: str, words: list[str]) -> Settings:
@@ -64,9 +63,9 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
     output, what, name = _typed(words, "output") or "outputs", _typed(
         words, "skill") or _typed(words, "nav"), _typed(words, "name")
     if name is not None and "${" in name:
-        name = compose(command, words).config.name
+        name = compose(command, words).value("name")
     if what is None and (scenario := _typed(words, "hab")):
-        what = compose(command, [f"hab={scenario}"]).config.hab.name  # which a file may call otherwise
+        what = compose(command, [f"hab={scenario}"]).value("hab.name")  # which a file may call otherwise
     if what is None and (experiment := _typed(words, "experiment")):
         made = compose(command, [f"experiment={experiment}"]).choices
         what = made.get("skill") or made.get("nav")
@@ -78,13 +77,13 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
     typed = {word.lstrip("+").split("=")[0]: word for word in words}
     kept = [word for word in saved.overrides if word.lstrip("+").split("=")[0] not in typed]
     now = compose(command, kept + list(typed.values()))
-    network = OmegaConf.select(now.config, "policy.network")
+    network = now.value("policy.network")
     if "policy" not in typed and (again := installed_parts.NETWORKS.as_typed("policy", network)):
         raise UserError(f"{path} trains the network {network}, which is imported only where you type it: add{again}.")
     before, config = compose(command, list(saved.overrides)).config, saved.config
     for key, (_, new) in difference(before, now.config).items():
-        OmegaConf.update(config, key, new, force_add=True)
-    config.name, config.output, config.resume = path.name, output, now.config.resume
+        put(config, key, new)
+    config |= {"name": path.name, "output": output, "resume": now.value("resume")}
     try:
         check_values(config, now.keys)
     except UserError as error:
@@ -93,10 +92,20 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
                     now.keys, saved.notes)
 
 
+def _saved(path: Path) -> dict[str, Any]:
+    """The settings that a run was started with."""
+    config = saved_config(path)
+    try:
+        resolve(config)
+    except UserError as error:
+        raise UserError(damaged(path / "config.yaml", str(error))) from error
+    return config
+
+
 def _saved_settings(path: Path, command: str) -> Settings:
     """The settings of a run as this version has them: those that it did not know yet have their defaults, those that
     are no longer known are left out."""
-    saved, words, notes = OmegaConf.create(saved_config(path)), saved_words(path), []
+    saved, words, notes = _saved(path), saved_words(path), []
     if not (any(saved.get(group) for group in ("skill", "nav", "hab")) or command == "bench"):
         raise UserError(damaged(path / "config.yaml", "it names no skill, no navigation task and no scenario"))
     while True:
@@ -108,13 +117,13 @@ def _saved_settings(path: Path, command: str) -> Settings:
             if known == words:
                 raise
             words = known
-    config, known = made.config.copy(), every_key(command) | {key for key, _ in leaves(made.config)}
+    config, known = plain(made.config), every_key(command) | {key for key, _ in leaves(made.config)}
     values = dict(leaves(saved))
     for key, value in values.items():
-        if isinstance(OmegaConf.select(config, key), DictConfig):
+        if isinstance(value_of(config, key), dict):
             raise UserError(damaged(path / "config.yaml", f"{key} is not a group of settings there"))
         if key in known:
-            OmegaConf.update(config, key, value, force_add=True)
+            put(config, key, value)
     gone = sorted(set(values) - known)
     if gone:
         notes.append(f"{', '.join(gone)}: no longer a setting; the run goes on without.")
@@ -123,7 +132,7 @@ def _saved_settings(path: Path, command: str) -> Settings:
 
 def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
     """Key -> (in the run, now) for every setting that differs from that of the run in a directory."""
-    saved = OmegaConf.create(saved_config(path))
+    saved = _saved(path)
     # of an older version, or of other choices
     if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:
         saved = _saved_settings(path, now.command).config
@@ -138,7 +147,7 @@ def _of_the_network(settings: Settings) -> set[str]:
 
 
 def _plan_resumed(settings: Settings, force: bool) -> Run:
-    path = folder_of(settings.config, settings.command) / settings.config.name
+    path = folder_of(settings.config, settings.command) / settings.value("name")
     refuse_if_held(path)
     changed = changes(path, settings)
     if force and "checkpoint" in changed:
@@ -153,14 +162,13 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
     if read_status(path)["status"] == "finished" and not changed and has_checkpoints(path):
         raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
     check_writable(path)
-    saved = OmegaConf.create(saved_config(path))
-    for key in _of_the_network(settings):
-        if (value := OmegaConf.select(saved, key)) is not None:
-            OmegaConf.update(settings.config, key, value)
+    saved = _saved(path)
+    kept = {key: value_of(saved, key) for key in _of_the_network(settings)}
+    settings.update({key: value for key, value in kept.items() if value is not None})
     return Run(path, settings, resumed=True)
 
 
-def difference(old: DictConfig, new: DictConfig) -> dict[str, tuple[Any, Any]]:
+def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Key -> (old, new) for every setting that differs and matters."""
     a, b = dict(leaves(old)), dict(leaves(new))
     return {key: (a.get(key), b.get(key)) for key in {**a, **b} if key not in FREE_KEYS and a.get(key) != b.get(key)}

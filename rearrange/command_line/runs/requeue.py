@@ -43,7 +43,7 @@ def after(stopped_by: str | None, run: Run) -> None:
     """Once a run is over that was stopped by this signal: ask for a new start, if that was SLURM's warning and the run
     wants one.
     """
-    if not run.settings.config.get("requeue") or not signals.is_warning(stopped_by):
+    if not run.settings.value("requeue") or not signals.is_warning(stopped_by):
         return
     if threading.current_thread() is threading.main_thread():
         # which SLURM sends to all ranks next, and to scontrol; they are at their end

@@ -21,18 +21,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from rearrange.command_line.runs.names import LATEST, folder_name
 from rearrange.home.errors import UserError
 from rearrange.home.files import not_waiting, read_json
-from rearrange.home.settings.yaml_files import plain_yaml
+from rearrange.home.settings.yaml_files import as_yaml, plain_yaml
 from trainer.checkpoints import owner
 from trainer.ranks.launch import CLOCKS_WITHIN_S
 
@@ -69,7 +67,7 @@ class Run:
         try:
             self.path.mkdir(parents=True, exist_ok=self.resumed)
         except FileExistsError:
-            if self.settings.config.name is not None or not os.path.lexists(self.path):
+            if self.settings.value("name") is not None or not os.path.lexists(self.path):
                 raise
             # another run has taken the second of the clock for its name
             self.path = unused_path(self.path.parent, self.path.name)
@@ -109,8 +107,11 @@ class Run:
     def _write_settings(self) -> None:
         for folder in (self.checkpoints, self.videos):
             folder.mkdir(exist_ok=True)
-        write_whole(self.path / "config.yaml", _yaml(self.settings.config))
-        write_whole(self.path / "overrides.yaml", OmegaConf.to_yaml(list(self.settings.overrides)))
+        config = self.settings.config
+        # the wish to resume belongs to a command line and not to a run
+        config = config | {"resume": False} if "resume" in config else config
+        write_whole(self.path / "config.yaml", as_yaml(config))
+        write_whole(self.path / "overrides.yaml", as_yaml(list(self.settings.overrides)))
 
     def keep(self, *_: object) -> None:
         """Write anew what somebody has removed of the directory while the command goes on, as far as that is known, and
@@ -249,21 +250,11 @@ def write_whole(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _yaml(config: DictConfig) -> str:
-    """The settings as YAML, all of them values, without the wish to resume, which belongs to a command line and not to
-    a run.
-    """
-    config = config.copy()
-    if "resume" in config:
-        config.resume = False
-    return OmegaConf.to_yaml(config, resolve=True)
-
-
-def folder_of(config: DictConfig, command: str) -> Path:
+def folder_of(config: Mapping[str, Any], command: str) -> Path:
     """`<output>/<command>/<what>`, where the runs of one skill, scenario or measurement lie."""
-    what = config.what if command == "bench" else next(config[group].name for group in ("hab", "nav", "skill")
-                                                       if config.get(group))
-    return Path(config.output) / command / folder_name(what)
+    what = config["what"] if command == "bench" else next(config[group]["name"] for group in ("hab", "nav", "skill")
+                                                          if config.get(group))
+    return Path(config["output"]) / command / folder_name(what)
 
 
 def runs(output: Path, command: str, what: str | None = None) -> list[Path]:

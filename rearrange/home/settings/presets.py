@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rearrange.home.settings.yaml_files import parsed
+
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 NAVIGATION = {"pointnav": "PointNav", "objectnav": "ObjectNav", "flee": "Flee", "explore": "Explore"}
 """Navigation tasks (`nav=`) by name, and what they are called in ids of environments."""
@@ -38,10 +40,8 @@ def names(group: str) -> list[str]:
 @functools.cache
 def preset(group: str, name: str) -> Preset:
     """What a file says. `group` is where its keys belong, unless it says that they are full names."""
-    from omegaconf import OmegaConf  # names and titles do without
-
     text = _text(group, name)
-    values: dict[str, Any] = OmegaConf.to_container(OmegaConf.create(text))
+    values: dict[str, Any] = parsed(text)
     chooses = dict(choice for line in values.pop("defaults", []) for choice in line.items())
     is_global = "# @package _global_" in text.splitlines()
     return Preset({key.removeprefix("override /"): str(choice) for key, choice in chooses.items()},

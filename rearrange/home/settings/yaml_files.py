@@ -1,4 +1,5 @@
-"""Reading YAML that others may have written: limited in size, depth and number of values, and without aliases.
+"""YAML as OmegaConf reads and writes it. What others may have written is limited in size, depth and number of values,
+and has no aliases.
 
 A few lines in which each names the one before ten times ("billion laughs") would fill any memory, and nothing here
 writes aliases. """
@@ -20,15 +21,40 @@ MOST_VALUES = 20_000
 def plain_yaml(path: str | os.PathLike) -> Any:
     """What a YAML file holds, as dicts, lists and plain values. Raises OSError if it cannot be read, is no regular
     file or too large, and ValueError, with the reason on one line, for what is wrong in it."""
+    return parsed(read_text(path, MOST_BYTES))
+
+
+def parsed(text: str) -> Any:
+    """What a text holds, as `plain_yaml` of a file."""
     from omegaconf import OmegaConf
 
-    text = read_text(path, MOST_BYTES)
     try:
         check_yaml(text)
         values = None if "${" in text else _read(text)  # an interpolation has a grammar of its own
         return values if _is_plain(values) else OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
     except Exception as error:  # YAML and OmegaConf have no common base for what a text can have wrong
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
+
+
+def as_yaml(values: Any) -> str:
+    """Plain values as OmegaConf writes them: a text that reads as a number stands in quotes."""
+    import yaml
+
+    return yaml.dump(values, default_flow_style=False, allow_unicode=True, sort_keys=False, Dumper=_dumper())
+
+
+@functools.cache
+def _dumper() -> type:
+    """OmegaConf's dumper, which writes a list twice that stands in two places, and a tuple as a list."""
+    import yaml
+    from omegaconf._utils import get_omega_conf_dumper
+
+    class Dumper(get_omega_conf_dumper()):
+        def ignore_aliases(self, _: Any) -> bool:
+            return True
+
+    Dumper.add_representer(tuple, yaml.Dumper.represent_list)
+    return Dumper
 
 
 def check_yaml(text: str) -> None:

@@ -226,9 +226,9 @@ def test_the_settings_mirror_the_rules():
     composed = settings.compose("eval", ["hab=tidy_house", "planner=paper"])
     config = composed.config
     fields = {field.name for field in dataclasses.fields(Rules)}
-    assert set(config.planner) == fields - {"navigate"} and set(config.skills) == set(SKILL_NAMES)
+    assert set(config["planner"]) == fields - {"navigate"} and set(config["skills"]) == set(SKILL_NAMES)
     assert Rules(**{key: dict(value) if key == "max_steps" else value
-                    for key, value in config.planner.items()}) == Rules()
+                    for key, value in config["planner"].items()}) == Rules()
     assert set(AGENTS) <= set(composed.keys["agent"].rule.words())
 
 

@@ -204,6 +204,6 @@ def test_a_scenario_of_one_s_own(tmp_path, monkeypatch):
     (folder / "put_away.yaml").write_text(block("yaml", "put_away"))
     (folder / "put_away.pddl").write_text(block("lisp", "put_away"))
     made = settings.compose("eval", [f"hab={folder}/put_away.yaml", "hab.clutter=3"])
-    assert (made.config.hab.name, made.config.hab.clutter, made.config.hab.max_steps) == ("put_away", 3, 2000)
-    assert Path(made.config.hab.problem) == folder / "put_away.pddl"
+    assert (made.value("hab.name"), made.value("hab.clutter"), made.value("hab.max_steps")) == ("put_away", 3, 2000)
+    assert Path(made.value("hab.problem")) == folder / "put_away.pddl"
     settings.require(made)

@@ -13,5 +13,5 @@ from rearrange.command_line.composition.parse_overrides import compose
 def made(*words: str) -> tuple[Any, ...]:
     """What a Viewer takes after its server. words: the first names the task."""
     settings = compose("view", list(words))
-    return options_of(settings), recorded_skill, words[0], choose(settings.overrides, words[0], settings.config.agent,
-                                                       settings.config.seed, recorded_skill)
+    return options_of(settings), recorded_skill, words[0], choose(settings.overrides, words[0], settings.value("agent"),
+                                                       settings.value("seed"), recorded_skill)
