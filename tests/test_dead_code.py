@@ -17,9 +17,9 @@ CALLED = (
     "CloseCabinet", "CloseFridge", "OpenCabinet", "OpenFridge", "Pick", "Place",  # skills
     "LeRobotFiles", "MinariFiles", "first_step",  # formats of recordings; a process that compiles
     "start_facing",  # skills of packages, as in docs/push_chair.md
-    # the command `list`; whichever logger has it; the viewer's page and driver
-    "list_", "write_film", "_", "call_stop", "hand_to", "move_hand",
-    "create_module", "close_extras", "on_start", "on_end",  # importlib, vectors of Gymnasium, numba
+    # whichever logger has it; the viewer's page and driver
+    "write_film", "_", "call_stop", "hand_to", "move_hand",
+    "create_module", "close_extras", "on_start", "on_end", "ignore_aliases",  # importlib, Gymnasium, numba, YAML
     "load_sweep_config", "syntaxError", "request_share_url", "handle_error",  # Hydra, ANTLR, viser, socketserver
     "sb3", "cleanrl", "recurrent", "step_async", "step_wait", "get_attr", "set_attr", "env_method",
     "env_is_wrapped",  # Stable-Baselines3

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 
 from rearrange import __version__
 from rearrange.command_line import launcher_words
@@ -250,6 +251,11 @@ def _command(command: str, words: list[str]) -> int:
             print("---\n" * (number > 0) + f"# {line}\n" * bool(line), end="")
             _print_config(settings)
         return 0
+    if command == "list":
+        from rearrange.command_line import listing
+
+        print(listing.text(Path(settings.value("output"))))
+        return 0
     if command in RUNLESS:
         if command == "view" or command == "record" and settings.value("replay") is None:
             front.require(settings)
@@ -258,9 +264,8 @@ def _command(command: str, words: list[str]) -> int:
         _end_like_ctrl_c()
         if command in ("record", "reproduce"):
             screen.is_expendable()
-        work = getattr(commands, "list_" if command == "list" else command)
         hydras = [launcher_words.split(typed)[1]] if command == "reproduce" else []
-        return work(options_of(settings), *hydras) or 0
+        return getattr(commands, command)(options_of(settings), *hydras) or 0
     return _work(command, overrides, settings)
 
 

@@ -223,10 +223,3 @@ def _scene_episodes(options: of.ScenesOptions, asked: list[str]) -> None:
         raise UserError(f"out={out} cannot be written: {error.strerror or error}.") from None
     print(f"{out}: {len(episodes)} episodes of {name}; run them with rearrange eval "
           f"{asked[0]}={name} sim.scene_dataset={dataset} sim.episodes={out}")
-
-
-def list_(options: of.ListOptions) -> None:
-    """`rearrange list`."""
-    from rearrange.command_line.listing import show
-
-    show(options)

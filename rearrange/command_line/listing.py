@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from rearrange.command_line.composition import options
-from rearrange.command_line.composition.options import ListOptions
 from rearrange.command_line.runs.finished_runs import why_not
 from rearrange.command_line.runs.run_directory import read_status, runs
 from rearrange.env.registration import environment_id
@@ -17,11 +16,6 @@ from skills import pretrained
 
 # Name -> module that must be there, and how to get it.
 SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco"), "habitat": ("habitat_sim", "docs/habitat.md")}
-
-
-def show(given: ListOptions) -> None:
-    """`rearrange list`."""
-    print(text(Path(given.output)))
 
 
 def text(output: Path) -> str:

@@ -48,18 +48,12 @@ class FakeWork:
     def reproduce(self, config, hydras):
         self.calls.append(("reproduce", config, None))
 
-    def list_(self, config):
-        from rearrange.command_line import listing
-
-        self.calls.append(("list", config, None))
-        listing.show(config)
-
 
 @pytest.fixture
 def work(monkeypatch, tmp_path):
     """Stand in an empty directory, with the fake in place of the real work."""
     fake = FakeWork()
-    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench, list_=fake.list_,
+    module = SimpleNamespace(train=fake.train, evaluate=fake.evaluate, bench=fake.bench,
                              report=fake.report, reproduce=fake.reproduce, scenes=fake.scenes)
     monkeypatch.setitem(sys.modules, "rearrange.command_line.commands", module)
     monkeypatch.setattr(command_line, "commands", module, raising=False)

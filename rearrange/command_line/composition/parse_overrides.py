@@ -19,8 +19,6 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType, Sweep
 from hydra.errors import HydraException, OverrideParseException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.command_line.composition import options, other_words
@@ -30,6 +28,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
 from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, defaults_of, keys_of
+from rearrange.home.settings.yaml_files import check_interpolations, resolved
 from skills import without_entry
 from trainer.setting_rules import converted, leaves, merged, plain, put, value_of
 
@@ -76,19 +75,18 @@ def compose(command: str, words: list[str]) -> Settings:
             if not _is_own(override):
                 check_choice(override.key_or_group, override.value())
             _refuse_plus(override)
-    chosen = [o for o in overrides if o.key_or_group in groups and not _is_own(o)]
-    values, choices = _compose_groups(command, {o.key_or_group: str(o.value()) for o in chosen})
+    chosen = {o.key_or_group: str(o.value()) for o in overrides if o.key_or_group in groups and not _is_own(o)}
+    last = {o.key_or_group: o for o in overrides if o.key_or_group in groups}
+    own = {group: str(o.value()) for group, o in last.items() if _is_own(o)}
+    values, choices = _compose_groups(command, chosen)
     # what an experiment sets for one task
     of_skill = values.pop("of_skill", {}).get(choices.get("skill") or choices.get("nav"), [])
     config = plain(values)
-    own = next((o.value() for o in reversed(overrides) if _is_own_scenario(o)), None)
-    if own:
-        config["hab"], choices = _own_scenario(own), choices | {"hab": "tidy_house"}  # whose keys it has
+    if "hab" in own:
+        config["hab"], choices["hab"] = _own_scenario(own["hab"]), "tidy_house"  # whose keys it has
     lines = options.all_keys(command, choices.items())
-    policy = next((o for o in reversed(overrides) if o.key_or_group == "policy"), None)
-    if policy and _is_own_network(policy):  # its settings are as if policy= were not given
-        config["policy"]["network"] = word = str(policy.value())
-        choices["policy"] = word
+    if "policy" in own:  # its settings are as if policy= were not given
+        config["policy"]["network"] = choices["policy"] = word = own["policy"]
         lines["policy.network"] = Key("policy.network", word, Rule.only(word), "the network of policy=")
         # it may have encoders of its own
         lines["policy.encoder"] = dataclasses.replace(lines["policy.encoder"], rule=Rule.of("str | None"))
@@ -97,7 +95,7 @@ def compose(command: str, words: list[str]) -> Settings:
     for override in [parse(command, word) for word in of_skill] + wholes + parts:
         if override.key_or_group not in groups:
             _apply(config, override, command, lines)
-    if own:
+    if "hab" in own:
         lines["hab.name"] = dataclasses.replace(lines["hab.name"], rule=Rule.of("str"))
     if command == "eval" and config["agent"] not in AGENTS:
         lines["agent"] = dataclasses.replace(lines["agent"], rule=Rule.of("str | None", choices=_agents(choices),
@@ -108,20 +106,12 @@ def compose(command: str, words: list[str]) -> Settings:
     return Settings(command, tuple(words), choices, config, lines)
 
 
-def _is_own_scenario(override: Override) -> bool:
-    """`hab=file.yaml`, `hab=package.module:file.yaml` or a name of an installed package: a scenario of somebody else
-    instead of one of the choices."""
-    word = str(override.value())
-    return override.key_or_group == "hab" and (word.endswith((".yaml", ".yml")) or options.is_own("hab", word))
-
-
-def _is_own_network(override: Override) -> bool:
-    """`policy=package.module:Name`, or the name of an installed network, instead of one of the choices."""
-    return override.key_or_group == "policy" and options.is_own("policy", str(override.value()))
-
-
 def _is_own(override: Override) -> bool:
-    return _is_own_scenario(override) or _is_own_network(override)
+    """Whether a scenario or network of somebody else is named instead of one of the choices: package.module:Name, a
+    name of an installed package, or the file of a scenario."""
+    group, word = override.key_or_group, str(override.value())
+    return group in ("hab", "policy") and (options.is_own(group, word)
+                                           or group == "hab" and word.endswith((".yaml", ".yml")))
 
 
 def _own_scenario(file: str) -> dict[str, Any]:
@@ -364,11 +354,10 @@ def _apply(config: dict[str, Any], override: Override, command: str, lines: dict
         if value_of(config, key, _ABSENT) is _ABSENT:
             raise UnknownKey(name, _unknown_key(key, value, config, command, override.type == OverrideType.ADD))
     _refuse_plus(override)
-    if "${" in str(value):
-        try:
-            OmegaConf.create([value])
-        except OmegaConfBaseException as error:
-            raise UserError(f"cannot set {override.input_line}: {str(error).splitlines()[0]}.") from error
+    try:
+        check_interpolations(value)
+    except ValueError as error:
+        raise UserError(f"cannot set {override.input_line}: {error}.") from error
     for key, each in paths.items():
         node = value_of(config, key)
         if not isinstance(node, dict):
@@ -435,20 +424,12 @@ def nearest(name: str, known: list[str]) -> str | None:
     return whole[0] if whole else by_last[part[0]] if part else None
 
 
-def resolve(config: dict[str, Any]) -> None:
-    """Put values in the place of interpolations, such as `${seed}` and `${oc.env:HOME}`, which OmegaConf reads."""
-    if any("${" in str(value) for _, value in leaves(config)):
-        made = OmegaConf.create(config)
-        try:
-            OmegaConf.resolve(made)
-            config |= OmegaConf.to_container(made, resolve=True)
-        except OmegaConfBaseException as error:
-            raise UserError(f"cannot read a value: {str(error).splitlines()[0]}.") from error
-
-
 def check_values(config: dict[str, Any], lines: dict[str, Key]) -> None:
     """Check every value against the rule of its key, and store it in the type of that rule."""
-    resolve(config)
+    try:
+        config |= resolved(config)
+    except ValueError as error:
+        raise UserError(f"cannot read a value: {error}.") from error
     for name, value in list(leaves(config)):
         rule = lines[name].rule if name in lines else None
         if rule and type(right := _converted(name, value, rule, HINTS.get(name, ""))) is not type(value):

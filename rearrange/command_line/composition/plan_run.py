@@ -10,7 +10,7 @@ from typing import Any
 
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition.options import Settings
-from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key, resolve
+from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key
 from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.runs.run_directory import (
     Run,
@@ -92,20 +92,10 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
                     now.keys, saved.notes)
 
 
-def _saved(path: Path) -> dict[str, Any]:
-    """The settings that a run was started with."""
-    config = saved_config(path)
-    try:
-        resolve(config)
-    except UserError as error:
-        raise UserError(damaged(path / "config.yaml", str(error))) from error
-    return config
-
-
 def _saved_settings(path: Path, command: str) -> Settings:
     """The settings of a run as this version has them: those that it did not know yet have their defaults, those that
     are no longer known are left out."""
-    saved, words, notes = _saved(path), saved_words(path), []
+    saved, words, notes = saved_config(path), saved_words(path), []
     if not (any(saved.get(group) for group in ("skill", "nav", "hab")) or command == "bench"):
         raise UserError(damaged(path / "config.yaml", "it names no skill, no navigation task and no scenario"))
     while True:
@@ -132,7 +122,7 @@ def _saved_settings(path: Path, command: str) -> Settings:
 
 def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
     """Key -> (in the run, now) for every setting that differs from that of the run in a directory."""
-    saved = _saved(path)
+    saved = saved_config(path)
     # of an older version, or of other choices
     if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:
         saved = _saved_settings(path, now.command).config
@@ -162,7 +152,7 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
     if read_status(path)["status"] == "finished" and not changed and has_checkpoints(path):
         raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
     check_writable(path)
-    saved = _saved(path)
+    saved = saved_config(path)
     kept = {key: value_of(saved, key) for key in _of_the_network(settings)}
     settings.update({key: value for key, value in kept.items() if value is not None})
     return Run(path, settings, resumed=True)

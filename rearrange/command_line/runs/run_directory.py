@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from rearrange.command_line.runs.names import LATEST, folder_name
 from rearrange.home.errors import UserError
 from rearrange.home.files import not_waiting, read_json
-from rearrange.home.settings.yaml_files import as_yaml, plain_yaml
+from rearrange.home.settings.yaml_files import as_yaml, plain_yaml, resolved
 from trainer.checkpoints import owner
 from trainer.ranks.launch import CLOCKS_WITHIN_S
 
@@ -304,7 +304,8 @@ def saved_words(path: Path) -> list[str]:
 
 def _saved_yaml(file: Path, kind: type, spoken: str) -> Any:
     try:
-        content = plain_yaml(file)  # values as they are: a word may hold "${seed}"
+        content = plain_yaml(file)
+        content = resolved(content) if kind is dict else content  # a word may hold "${seed}"
     except OSError as error:
         raise UserError(damaged(file, error.strerror or "no such file")) from error
     except ValueError as error:

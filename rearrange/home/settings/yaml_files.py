@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rearrange.home.files import read_text
@@ -34,6 +36,35 @@ def parsed(text: str) -> Any:
         return values if _is_plain(values) else OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
     except Exception as error:  # YAML and OmegaConf have no common base for what a text can have wrong
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
+
+
+def check_interpolations(value: Any) -> None:
+    """Raise ValueError for a text with an interpolation, such as `${seed}` or `${oc.env:HOME}`, that cannot be read."""
+    if "${" in str(value):
+        with _omegaconf() as omegaconf:
+            omegaconf.create([value])
+
+
+def resolved(values: Any) -> Any:
+    """Nested values with what interpolations in them stand for. Raises ValueError where one stands for nothing."""
+    if "${" not in str(values):
+        return values
+    with _omegaconf() as omegaconf:
+        made = omegaconf.create(values)
+        omegaconf.resolve(made)
+        return omegaconf.to_container(made, resolve=True)
+
+
+@contextmanager
+def _omegaconf() -> Iterator[Any]:
+    """OmegaConf, with ValueError of one line for its mistakes."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        yield OmegaConf
+    except OmegaConfBaseException as error:
+        raise ValueError(str(error).splitlines()[0]) from error
 
 
 def as_yaml(values: Any) -> str:
