@@ -177,7 +177,7 @@ def settings_table(config: dict[str, Key]) -> list[str]:
 
 def keys_default(group: str, choice: str, name: str):
     """The value of a setting that a choice brings."""
-    return options.values(group, choice)[group][name]
+    return options.values(group, choice)[f"{group}.{name}"]
 
 
 def _sentence(text: str) -> str:

@@ -44,7 +44,7 @@ def train(options: TrainOptions, run: Run) -> dict[str, float] | None:
     begun_with, transfer = options.checkpoint, options.transfer
     start_from = None if resume_from else _first_policy(begun_with, task, transfer)
     learned = _network_of(resume_from or start_from, options)
-    run.settings.update({f"policy.{name}": value for name, value in learned.items()})
+    run.settings.values.update({f"policy.{name}": value for name, value in learned.items()})
     options = dataclasses.replace(options, policy=dataclasses.replace(options.policy, **learned))
     network = options.policy.network
     make_policy = own_networks.load(network, "policy") if network else Policy

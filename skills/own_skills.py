@@ -54,7 +54,7 @@ def _checked(word: str, found: Any) -> tuple[type[Skill], type[SkillConfig]]:
 
 def _check_settings(said: str, settings: type) -> None:
     """UserError unless the defaults can be used, and hold what the environment asks for."""
-    from rearrange.home.settings.setting_fields import defaults_of
+    from rearrange.home.settings.setting_fields import keys_of
 
     fields = {field.name for field in dataclasses.fields(settings)}
     needed = ("action_parts", "observation_keys", "max_steps", "reward_scales")
@@ -64,7 +64,7 @@ def _check_settings(said: str, settings: type) -> None:
         raise UserError(f"{said}: {settings.__name__} has no skill, the name of the skill.")
     try:
         settings()
-        defaults_of(settings)
+        keys_of(settings)
     except UserError:
         raise
     except Exception as error:  # of a dataclass that somebody else wrote

@@ -304,30 +304,18 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", value
 
 
-def value_of(values: Mapping[str, Any], name: str, default: Any = None) -> Any:
-    """A nested setting, or a group of them, by its full name, such as `ppo.clip`; `default` where there is none."""
-    found: Any = values
-    for part in name.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            return default
-        found = found[part]
-    return found
-
-
-def put(values: dict[str, Any], name: str, value: Any) -> None:
-    """Set a nested setting by its full name; groups that are not there are made."""
-    *groups, last = name.split(".")
-    for group in groups:
-        if not isinstance(values.get(group), dict):
-            values[group] = {}
-        values = values[group]
-    values[last] = value
-
-
-def merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings with others on top; new ones come behind."""
-    return {**first, **{key: merged(first[key], value) if isinstance(value, Mapping)
-                        and isinstance(first.get(key), Mapping) else value for key, value in then.items()}}
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their full names, such as `ppo.clip`, as nested dictionaries of their own."""
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        *groups, last = name.split(".")
+        inside = made
+        for group in groups:
+            if not isinstance(inside.get(group), dict):
+                inside[group] = {}
+            inside = inside[group]
+        inside[last] = plain(value)
+    return made
 
 
 def shown(value: Any) -> str:
@@ -376,15 +364,6 @@ def _annotation(each: Field) -> str:
 def _key(name: str, setting: Field, annotation: str, is_block: bool = False) -> Key:
     default = list(setting.default) if isinstance(setting.default, tuple) else setting.default
     return Key(name, default, Rule.of(annotation, **setting.metadata), setting.metadata["text"], is_block)
-
-
-def defaults_of(settings: type) -> dict[str, Any]:
-    """The defaults of a dataclass as nested dicts; None for what has to be given."""
-    made: dict[str, Any] = {}
-    for key in keys_of(settings):
-        if not key.is_block:
-            put(made, key.name, None if key.default is MISSING else plain(key.default))
-    return made
 
 
 def plain_of(settings: Any) -> dict[str, Any]:

@@ -97,7 +97,6 @@ def _settings(command: str, words: list[str]):
 def _names(command: str, settings, typed: str, first: bool) -> list[str]:
     """Flags, groups, and keys up to their next dot."""
     from rearrange.command_line.composition import options
-    from trainer.setting_rules import leaves
 
     if typed.startswith("-"):
         return [flag for flag in FLAGS if flag.startswith(typed)]
@@ -105,7 +104,7 @@ def _names(command: str, settings, typed: str, first: bool) -> list[str]:
     directories = [path for path in _paths(typed) if path.endswith("/")] if command == "report" else []
     names = [f"{group}=" for group in groups] + (options.choices("bench") if command == "bench" and first else [])
     depth = typed.count(".")
-    for key, _ in leaves(settings.config):
+    for key in settings.values:
         line = settings.keys.get(key)
         parts = key.split(".")
         if line is None or not line.rule.is_fixed:

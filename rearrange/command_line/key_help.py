@@ -10,7 +10,7 @@ from rearrange.command_line.composition import options
 from rearrange.command_line.composition.command_names import SINGLE
 from rearrange.command_line.composition.options import Settings
 from rearrange.command_line.composition.parse_overrides import REQUIRED
-from trainer.setting_rules import leaves, shown
+from trainer.setting_rules import shown
 
 EXAMPLES = {
     "train": (
@@ -100,7 +100,7 @@ def help_text(settings: Settings, summary: str) -> str:
 def _key_lines(settings: Settings, width: int) -> list[str]:
     """One line per key that can be changed, under the component that it belongs to."""
     lines, section = [], None
-    for name, value in leaves(settings.config):
+    for name, value in settings.values.items():
         key = settings.keys.get(name)
         if key is None or key.rule.is_fixed:
             continue

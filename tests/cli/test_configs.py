@@ -48,7 +48,7 @@ def test_files_hold_only_what_they_change(group, choice):
     if choice not in presets.names(group):
         return
     command = next(command for command, there, _ in GROUPED if there == group)
-    usual = dict(leaves(settings.defaults_of(options.COMMANDS[command][0])))
+    usual = options.defaults(keys_of(options.COMMANDS[command][0]))
     usual |= {key.name: key.default for key in options.keys(group, choice)}
     changed = dict(leaves(presets.preset(group, choice).values))
     same = {name for name, value in changed.items() if name.startswith(f"{group}.") and usual[name] == value}
@@ -77,7 +77,7 @@ def test_homes_have_the_settings_that_were_measured_there():
 def test_the_settings_of_a_skill_are_its_config(name):
     from rearrange.home.action_layout import ACTION_PARTS
 
-    skill, config = settings.compose("train", [f"skill={name}"]).value("skill"), skills.config_class(name)()
+    skill, config = settings.compose("train", [f"skill={name}"]).config["skill"], skills.config_class(name)()
     assert set(skill) == {"name", *(field.name for field in dataclasses.fields(config))}
     for group in ("initial_std", "initial_mean"):
         assert not skill.get(group) or set(skill["action_parts"]) <= set(skill[group]) <= set(ACTION_PARTS)
@@ -113,7 +113,7 @@ def test_what_is_typed_stays_in_its_own_settings():
     before = settings.compose("train", words)
     typed = settings.compose("train", [*words, "skill.reward_scales.success=9", "logger.wandb.mode=online"])
     typed.config["policy"]["critic_keys"].append("x")
-    typed.update({"policy.encoder": "other"})
+    typed.values["policy.encoder"] = "other"
     assert settings.compose("train", words).config == before.config
 
 
@@ -180,7 +180,7 @@ def test_a_missing_step_on_the_way_to_a_skill_is_said(wave, monkeypatch):
 
 def test_paper_is_table_a1():
     config = settings.compose("train", ["ppo=paper", "policy=resnet18"])
-    ppo = SimpleNamespace(**config.value("ppo"))
+    ppo = SimpleNamespace(**config.config["ppo"])
     assert (ppo.learning_rate, ppo.schedule, ppo.epochs, ppo.mini_batches, ppo.clip) == (2.5e-4, "cosine", 3, 2, 0.2)
     assert (ppo.value_coef, ppo.normalize_advantages, ppo.discount, ppo.gae_lambda) == (0.5, False, 0.99, 0.95)
     assert (ppo.entropy_coef, ppo.entropy_target, list(ppo.entropy_bounds)) == (1e-3, 0.0, [1e-4, 1.0])

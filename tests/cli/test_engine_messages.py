@@ -44,7 +44,7 @@ def test_a_setting_that_cannot_work(config, said):
 
 
 def test_every_setting_of_collection_is_a_key():
-    keys = compose("train", ["skill=pick"]).value("trainer")
+    keys = compose("train", ["skill=pick"]).config["trainer"]
     for field in dataclasses.fields(CollectConfig):
         assert in_keys(f"collect.{field.name} is").removesuffix(" is").removeprefix("trainer.") in keys
 

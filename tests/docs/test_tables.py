@@ -110,4 +110,4 @@ def test_protocols_of_the_page_are_those_of_the_code():
         tasks = words.get(row["called"], doors)
         for task in tasks if "`" in row["settings"] else []:
             made = compose("eval", [f"skill={task}", *row["settings"].split("`")[1].split()])
-            assert protocol(task, made.value("skill")) == row["called"]
+            assert protocol(task, made.config["skill"]) == row["called"]

@@ -53,7 +53,7 @@ def plan_training(words: list[str], settings: Settings, first: bool) -> Run | No
         if first:
             _wait_for_forerunner(path)
         if not _begun(path):
-            settings.update({"resume": False})
+            settings.values["resume"] = False
             if first and path.is_dir():
                 return Run(path, settings, resumed=True)  # from its beginning
         else:

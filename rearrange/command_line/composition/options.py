@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.rules import Rules
@@ -26,12 +26,12 @@ from rearrange.home.settings.environment import (
 )
 from rearrange.home.settings.presets import has_nvidia_device
 from rearrange.home.settings.remote import HOST, MOST_ACTIONS, PORT, RemoteSettings
-from rearrange.home.settings.setting_fields import Key, Rule, block, defaults_of, keys_of, like, made_of, setting
+from rearrange.home.settings.setting_fields import Key, Rule, block, keys_of, like, made_of, setting
 from skills import SKILLS, config_class
 from skills import names as skill_names
 from skills import title as skill_title
 from trainer.config import MAX_STEPS, CollectConfig, PolicyConfig, PPOConfig, TrainConfig
-from trainer.setting_rules import merged, plain, put, value_of
+from trainer.setting_rules import leaves, nested
 
 if TYPE_CHECKING:
     from planner.scenarios import ScenarioConfig
@@ -543,27 +543,25 @@ def keys(group: str, choice: str) -> tuple[Key, ...]:
     if group in CALLED:
         name, text = CALLED[group]
         called = Key(prefix + name, choice, Rule.only(choice), text)
-        made = made | {called.name: called} if called.name in made else {called.name: called} | made
+        made = {called.name: called} | made | {called.name: called}
     return tuple(made.values())
 
 
 def values(group: str, choice: str) -> dict[str, Any]:
-    """The values that a choice brings: the defaults of its dataclasses, and what its file changes."""
-    made: dict[str, Any] = {}
-    for settings in _classes(group, choice):
-        made |= defaults_of(settings)
-    if group in CALLED:
-        made = {CALLED[group][0]: choice} | made | {CALLED[group][0]: choice}
-    made = made if group == "bench" else {group: made} if made else {}
-    return merged(made, presets.preset(group, choice).values) if choice in presets.names(group) else made
+    """Full name -> value of what a choice brings: the defaults of its dataclasses, and what its file changes."""
+    changed = presets.preset(group, choice).values if choice in presets.names(group) else {}
+    return defaults(keys(group, choice)) | dict(leaves(changed))
+
+
+def defaults(keys: Iterable[Key]) -> dict[str, Any]:
+    """Full name -> default; None for what has to be given."""
+    return {key.name: None if key.default is MISSING else key.default for key in keys if not key.is_block}
 
 
 def all_keys(command: str, chosen: Iterable[tuple[str, str]]) -> dict[str, Key]:
     """Full name -> setting, for the choices (group, choice)."""
-    found = {key.name: key for key in keys_of(COMMANDS[command][0])}
-    for group, choice in chosen:
-        found |= {key.name: key for key in keys(group, choice) if key.name not in found}
-    return found
+    found = [keys_of(COMMANDS[command][0]), *(keys(group, choice) for group, choice in chosen)]
+    return {key.name: key for each in reversed(found) for key in each}  # of two of a name the first
 
 
 def every_choice(command: str) -> list[tuple[str, str]]:
@@ -585,24 +583,24 @@ class Settings:
     command: str
     overrides: tuple[str, ...]  # as typed, each `key=value`
     choices: dict[str, str]  # group -> choice, defaults included
-    config: dict[str, Any]  # nested, as config.yaml has it
+    values: dict[str, Any]  # full name -> value
     keys: dict[str, Key] = field(repr=False)  # full name -> what it may be and means
     notes: tuple[str, ...] = ()  # what a person should know about them
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """The settings as nested dictionaries, as config.yaml has them."""
+        return nested(self.values)
+
     def value(self, name: str) -> Any:
         """A setting by its full name; None where there is none."""
-        return value_of(self.config, name)
-
-    def update(self, values: Mapping[str, Any]) -> None:
-        """Set settings by their full names."""
-        for name, value in values.items():
-            put(self.config, name, plain(value))
+        return self.values.get(name)
 
 
 def options_of(settings: Settings) -> Any:
     """The settings as the dataclass of their command, with those of what they chose in it. UserError for what cannot be
     together."""
-    written = plain(settings.config)
+    written = settings.config
     made, chosen = {**written, "collect": written.get("trainer")}, {}
     for group, choice in settings.choices.items():
         if group in ("skill", "nav", "sim", "logger"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition.options import Settings
-from rearrange.command_line.composition.parse_overrides import UnknownKey, check_values, compose, every_key
+from rearrange.command_line.composition.parse_overrides import UnknownKey, checked_values, compose, every_key
 from rearrange.command_line.runs.names import checked_name
 from rearrange.command_line.runs.run_directory import (
     Run,
@@ -30,7 +30,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings import installed_parts
 from trainer.checkpoints import owner
 from trainer.config import OF_THE_WEIGHTS
-from trainer.setting_rules import leaves, plain, put, value_of
+from trainer.setting_rules import leaves
 
 FREE_KEYS = {"resume", "name", "output", "requeue"}  # may differ when a run is resumed
 
@@ -80,23 +80,22 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
     network = now.value("policy.network")
     if "policy" not in typed and (again := installed_parts.NETWORKS.as_typed("policy", network)):
         raise UserError(f"{path} trains the network {network}, which is imported only where you type it: add{again}.")
-    before, config = compose(command, list(saved.overrides)).config, saved.config
-    for key, (_, new) in difference(before, now.config).items():
-        put(config, key, new)
-    config |= {"name": path.name, "output": output, "resume": now.value("resume")}
+    typed_now = difference(compose(command, list(saved.overrides)).values, now.values)
+    values = saved.values | {key: new for key, (_, new) in typed_now.items()}
+    values |= {"name": path.name, "output": output, "resume": now.value("resume")}
     try:
-        check_values(config, now.keys)
+        values = checked_values(values, now.keys)
     except UserError as error:
         raise UserError(damaged(path / "config.yaml", str(error))) from error
-    return Settings(command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, config,
+    return Settings(command, tuple(w for w in now.overrides if w.split("=")[0] != "resume"), now.choices, values,
                     now.keys, saved.notes)
 
 
 def _saved_settings(path: Path, command: str) -> Settings:
     """The settings of a run as this version has them: those that it did not know yet have their defaults, those that
     are no longer known are left out."""
-    saved, words, notes = saved_config(path), saved_words(path), []
-    if not (any(saved.get(group) for group in ("skill", "nav", "hab")) or command == "bench"):
+    saved, words, notes = dict(leaves(saved_config(path))), saved_words(path), []
+    if not (command == "bench" or any(key.split(".")[0] in ("skill", "nav", "hab") for key in saved)):
         raise UserError(damaged(path / "config.yaml", "it names no skill, no navigation task and no scenario"))
     while True:
         try:
@@ -107,26 +106,22 @@ def _saved_settings(path: Path, command: str) -> Settings:
             if known == words:
                 raise
             words = known
-    config, known = plain(made.config), every_key(command) | {key for key, _ in leaves(made.config)}
-    values = dict(leaves(saved))
-    for key, value in values.items():
-        if isinstance(value_of(config, key), dict):
-            raise UserError(damaged(path / "config.yaml", f"{key} is not a group of settings there"))
-        if key in known:
-            put(config, key, value)
-    gone = sorted(set(values) - known)
+    known = every_key(command) | set(made.values)
+    if group := next((key for key in saved if any(each.startswith(f"{key}.") for each in made.values)), None):
+        raise UserError(damaged(path / "config.yaml", f"{group} is not a group of settings there"))
+    values = made.values | {key: value for key, value in saved.items() if key in known}
+    gone = sorted(set(saved) - known)
     if gone:
         notes.append(f"{', '.join(gone)}: no longer a setting; the run goes on without.")
-    return replace(made, overrides=tuple(words), config=config, notes=tuple(notes))
+    return replace(made, overrides=tuple(words), values=values, notes=tuple(notes))
 
 
 def changes(path: Path, now: Settings) -> dict[str, tuple[Any, Any]]:
     """Key -> (in the run, now) for every setting that differs from that of the run in a directory."""
-    saved = saved_config(path)
-    # of an older version, or of other choices
-    if {key for key, _ in leaves(saved)} != {key for key, _ in leaves(now.config)}:
-        saved = _saved_settings(path, now.command).config
-    return {key: values for key, values in difference(saved, now.config).items() if key not in _of_the_network(now)}
+    saved = dict(leaves(saved_config(path)))
+    if saved.keys() != now.values.keys():  # of an older version, or of other choices
+        saved = _saved_settings(path, now.command).values
+    return {key: values for key, values in difference(saved, now.values).items() if key not in _of_the_network(now)}
 
 
 def _of_the_network(settings: Settings) -> set[str]:
@@ -152,16 +147,15 @@ def _plan_resumed(settings: Settings, force: bool) -> Run:
     if read_status(path)["status"] == "finished" and not changed and has_checkpoints(path):
         raise UserError(f"{path} is finished. To train further, raise steps= and write resume=force.")
     check_writable(path)
-    saved = saved_config(path)
-    kept = {key: value_of(saved, key) for key in _of_the_network(settings)}
-    settings.update({key: value for key, value in kept.items() if value is not None})
-    return Run(path, settings, resumed=True)
+    ours, saved = _of_the_network(settings), leaves(saved_config(path))
+    kept = {key: value for key, value in saved if key in ours and value is not None}
+    return Run(path, replace(settings, values=settings.values | kept), resumed=True)
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Key -> (old, new) for every setting that differs and matters."""
-    a, b = dict(leaves(old)), dict(leaves(new))
-    return {key: (a.get(key), b.get(key)) for key in {**a, **b} if key not in FREE_KEYS and a.get(key) != b.get(key)}
+    return {key: (old.get(key), new.get(key)) for key in old | new
+            if key not in FREE_KEYS and old.get(key) != new.get(key)}
 
 
 def find_run(output: Path, command: str, what: str | None = None, name: str | None = None, free: bool = False) -> Path:

@@ -45,7 +45,7 @@ def preset(group: str, name: str) -> Preset:
     chooses = dict(choice for line in values.pop("defaults", []) for choice in line.items())
     is_global = "# @package _global_" in text.splitlines()
     return Preset({key.removeprefix("override /"): str(choice) for key, choice in chooses.items()},
-                  values if is_global else {group: values})
+                  values if is_global or not values else {group: values})
 
 
 def title(group: str, name: str) -> str:

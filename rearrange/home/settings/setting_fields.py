@@ -15,7 +15,6 @@ from trainer.setting_rules import (
     NotAllowed,
     Rule,
     block,
-    defaults_of,
     keys_of,
     like,
     made_of,
@@ -24,7 +23,7 @@ from trainer.setting_rules import (
     shown,
 )
 
-__all__ = ["TEXTS", "Key", "NotAllowed", "Rule", "block", "check", "checked", "defaults_of", "keys_of", "like",
+__all__ = ["TEXTS", "Key", "NotAllowed", "Rule", "block", "check", "checked", "keys_of", "like",
            "made_of", "plain_of", "setting", "shown"]
 
 
