@@ -288,13 +288,6 @@ def check(settings: Any, prefix: str = "") -> None:
                 raise NotAllowed(_sentence(prefix + key.name, value, key.rule))
 
 
-def plain(value: Any) -> Any:
-    """A copy of nested values as YAML has them: dictionaries and lists, no tuples."""
-    if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
-
-
 def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """(full name, value) of all nested settings; lists are values, and so is a dictionary that holds nothing."""
     for name, value in values.items():
@@ -314,7 +307,7 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
             if not isinstance(inside.get(group), dict):
                 inside[group] = {}
             inside = inside[group]
-        inside[last] = plain(value)
+        inside[last] = plain_of(value)
     return made
 
 
@@ -366,13 +359,15 @@ def _key(name: str, setting: Field, annotation: str, is_block: bool = False) -> 
     return Key(name, default, Rule.of(annotation, **setting.metadata), setting.metadata["text"], is_block)
 
 
-def plain_of(settings: Any) -> dict[str, Any]:
-    """The settings of a dataclass as nested dicts and lists, as YAML and checkpoints have them."""
-    made: dict[str, Any] = {}
-    for name in dict.fromkeys(key.name.partition(".")[0] for key in keys_of(type(settings))):
-        value = getattr(settings, name)
-        made[name] = plain_of(value) if is_dataclass(value) else plain(value)
-    return made
+def plain_of(settings: Any) -> Any:
+    """Settings of a dataclass, or nested values, as dictionaries and lists of their own, as YAML and checkpoints have
+    them."""
+    if is_dataclass(settings):
+        names = dict.fromkeys(key.name.partition(".")[0] for key in keys_of(type(settings)))
+        settings = {name: getattr(settings, name) for name in names}
+    if isinstance(settings, Mapping):
+        return {name: plain_of(value) for name, value in settings.items()}
+    return [plain_of(value) for value in settings] if isinstance(settings, list | tuple) else settings
 
 
 def made_of(settings: type[_Settings], plain: Mapping[str, Any]) -> _Settings:

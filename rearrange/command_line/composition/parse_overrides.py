@@ -27,9 +27,9 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings import presets
 from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, keys_of
-from rearrange.home.settings.yaml_files import check_interpolations, resolved
+from rearrange.home.settings.yaml_files import resolved
 from skills import without_entry
-from trainer.setting_rules import converted, leaves, nested, plain
+from trainer.setting_rules import converted, leaves, nested, plain_of
 
 REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench",
             "tools": "hab"}
@@ -117,7 +117,7 @@ def _own_scenario(file: str) -> dict[str, Any]:
 
     scenario = load_scenario(file)
     made = dataclasses.asdict(scenario.scenario) | {"problem": str(scenario.problem), "max_steps": scenario.max_steps}
-    return dict(leaves({"hab": plain(made)}))
+    return dict(leaves({"hab": plain_of(made)}))
 
 
 def require(settings: Settings) -> None:
@@ -357,7 +357,7 @@ def _apply(values: dict[str, Any], override: Override, command: str, lines: dict
             raise UnknownKey(name, _unknown_key(key, value, values, command, override.type == OverrideType.ADD))
     _refuse_plus(override)
     try:
-        check_interpolations(value)
+        resolved([value], only_read=True)
     except ValueError as error:
         raise UserError(f"cannot set {override.input_line}: {error}.") from error
     for key, each in paths.items():

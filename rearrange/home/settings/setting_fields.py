@@ -9,19 +9,7 @@ from typing import Any
 
 from rearrange.home.errors import UserError
 from trainer import setting_rules
-from trainer.setting_rules import (
-    TEXTS,
-    Key,
-    NotAllowed,
-    Rule,
-    block,
-    keys_of,
-    like,
-    made_of,
-    plain_of,
-    setting,
-    shown,
-)
+from trainer.setting_rules import TEXTS, Key, NotAllowed, Rule, block, keys_of, like, made_of, plain_of, setting, shown
 
 __all__ = ["TEXTS", "Key", "NotAllowed", "Rule", "block", "check", "checked", "keys_of", "like",
            "made_of", "plain_of", "setting", "shown"]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rearrange.home.files import read_text
@@ -38,31 +36,19 @@ def parsed(text: str) -> Any:
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
 
 
-def check_interpolations(value: Any) -> None:
-    """Raise ValueError for a text with an interpolation, such as `${seed}` or `${oc.env:HOME}`, that cannot be read."""
-    if "${" in str(value):
-        with _omegaconf() as omegaconf:
-            omegaconf.create([value])
-
-
-def resolved(values: Any) -> Any:
-    """Nested values with what interpolations in them stand for. Raises ValueError where one stands for nothing."""
-    if "${" not in str(values):
-        return values
-    with _omegaconf() as omegaconf:
-        made = omegaconf.create(values)
-        omegaconf.resolve(made)
-        return omegaconf.to_container(made, resolve=True)
-
-
-@contextmanager
-def _omegaconf() -> Iterator[Any]:
-    """OmegaConf, with ValueError of one line for its mistakes."""
+def resolved(values: Any, only_read: bool = False) -> Any:
+    """Nested values with what interpolations in them stand for, such as `${seed}` and `${oc.env:HOME}`; `only_read`:
+    as they are. Raises ValueError for one that cannot be read, or stands for nothing."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    if "${" not in str(values):
+        return values
     try:
-        yield OmegaConf
+        made = OmegaConf.create(values)
+        if not only_read:
+            OmegaConf.resolve(made)
+        return OmegaConf.to_container(made, resolve=not only_read)
     except OmegaConfBaseException as error:
         raise ValueError(str(error).splitlines()[0]) from error
 
