@@ -45,7 +45,7 @@ def check(settings: dict[str, Any]) -> None:
     from trainer.config import CollectConfig, TrainConfig
     from trainer.machine import check_memory
 
-    network = preset("policy", settings["policy"]).values["policy"]
+    network = preset("policy", settings["policy"]).values.get("policy", {})
     config = TrainConfig(device=settings["device"], policy=_policy_config(network),
                          collect=CollectConfig(num_envs=settings["num_envs"], rollout_steps=settings["rollout_steps"]))
     check_device(config)
@@ -84,8 +84,8 @@ def bench_update(policy: str = "light", ppo: str = "fast", num_envs: int = 32, r
     from trainer.policy import Policy
 
     where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-    network = preset("policy", policy).values["policy"]
-    config = HomePPO(**preset("ppo", ppo).values["ppo"])
+    network = preset("policy", policy).values.get("policy", {})
+    config = HomePPO(**preset("ppo", ppo).values.get("ppo", {}))
     torch.manual_seed(seed)
     threads = torch.get_num_threads()
     torch.set_num_threads(torch_threads)
