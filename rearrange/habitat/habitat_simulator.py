@@ -296,13 +296,13 @@ class HabitatSimulator(RobotInHome):
     def _hanging(self, i: int) -> Pose:
         """By the middle of its top, as it stands: ours upright in their own frame, others as the episode begins."""
         if self._scene is None:
-            center, half_height, stood = np.zeros(3), self.object_half_extents(i)[2], np.eye(3)
+            center, half, stood = np.zeros(3), self.object_half_extents(i), np.eye(3)
         else:
             box = self._objects[i].root_scene_node.cumulative_bb
             low, high = np.array(to_z_up(*numbers(box.min))), np.array(to_z_up(*numbers(box.max)))
             stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
-            center, half_height = stood @ ((low + high) / 2), (np.abs(stood) @ np.abs((high - low) / 2))[2]
-        middle, upright = self.in_hand(half_height)
+            center, half = stood @ ((low + high) / 2), np.abs(stood) @ np.abs((high - low) / 2)
+        middle, upright = self.in_hand(half)
         return (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist())
 
     def cup_touches(self) -> bool:

@@ -58,13 +58,19 @@ def sim(env):
     raise AssertionError("there is no free place")
 
 
+def in_hand(sim: MujocoSimulator) -> int:
+    """The first object that the hand can take."""
+    return next(i for i in range(len(sim.episode.objects)) if sim.robot.hand.takes(sim.object_half_extents(i)))
+
+
 def test_its_model_has_what_it_says(robot):
     arm = arm_model(robot)
     model = arm.model
     names = [model.joint(k).name for k in range(model.njnt)]
     first = names.index(robot.arm.names[0])
     assert tuple(names[:3]) == BASE_JOINTS and tuple(names[first:first + len(robot.arm.names)]) == robot.arm.names
-    assert set(names) == {*BASE_JOINTS, *robot.arm.names, *robot.arm.still}, "every joint moves or is kept still"
+    assert set(names) == {*BASE_JOINTS, *robot.arm.names, *robot.arm.still, *robot.hand.fingers}, \
+        "every joint moves or is kept still"
     for joint in robot.arm.joints:
         limits = model.joint(joint.name)
         slides = limits.type[0] == mujoco.mjtJoint.mjJNT_SLIDE
@@ -163,24 +169,25 @@ def test_a_camera_sees_its_hand_and_its_wrist_camera_what_it_holds(robot, sim):
     things = sim.photograph("head", 96, ("segmentation",), PLAIN)["segmentation"]
     names = sim.segmentation_names()
     assert {"robot/arm", "robot/gripper"} & {names[number] for number in np.unique(things) if number in names}
-    sim.put_in_hand(0)
+    sim.put_in_hand(in_hand(sim))
     things = sim.photograph("arm", 96, ("segmentation",), PLAIN)["segmentation"]
     assert any(names.get(number, "").startswith("object") for number in np.unique(things))
 
 
 def test_it_holds_an_object_carries_it_and_lets_it_go(sim):
-    sim.put_in_hand(0)
-    before = np.array(sim.to_ee(sim.object_position(0)))
+    held = in_hand(sim)
+    sim.put_in_hand(held)
+    before = np.array(sim.to_ee(sim.object_position(held)))
     for k in range(60):
         sim.step(grip=1.0, base=[0.5 * math.sin(0.2 * k), 0.0])
-    assert sim.held == 0 and not sim.hold_broken
-    assert np.abs(np.array(sim.to_ee(sim.object_position(0))) - before).max() < 0.02, "it neither slips nor swings"
+    assert sim.held == held and not sim.hold_broken
+    assert np.abs(np.array(sim.to_ee(sim.object_position(held))) - before).max() < 0.02, "it neither slips nor swings"
     sim.step(grip=-1.0)
     assert sim.released and sim.held is None
-    height = sim.object_position(0)[2]
-    for _ in range(10):
+    height = sim.object_position(held)[2]
+    for _ in range(20):
         sim.step(grip=-1.0)
-    assert sim.object_position(0)[2] < height - 0.1
+    assert sim.object_position(held)[2] < height - 0.1
 
 
 @pytest.mark.parametrize("skill", ["navigate", "pick"])
@@ -202,7 +209,7 @@ def test_its_experts_solve_an_episode(config, skill):
 def test_what_is_no_robot_is_said_in_one_sentence():
     for settings, said in (({"robot": "fetsh"}, "no robot .did you mean 'fetch'"),
                            ({"robot": "own_robot:HEAD"}, "no robot, but of type Camera"),
-                           ({"robot": "fetch", "hand": "hook"}, "not a hand of sim.robot=fetch; it has suction")):
+                           ({"robot": "fetch", "hand": "hook"}, "sim.robot=fetch; it has suction, fingers")):
         with pytest.raises(UserError, match=said):
             HomeSettings(**settings)
     assert HomeSettings(robot="x/fetch.urdf").robot_urdf == "x/fetch.urdf"  # its name in version 0.2

@@ -18,7 +18,7 @@ from rearrange.home.settings.installed_parts import imported
 if TYPE_CHECKING:
     from rearrange.home.robot.robot import Robot
 
-ROBOTS = {"fetch": "rearrange.home.robot.fetch:FETCH"}
+ROBOTS = {"fetch": "rearrange.home.robot.fetch:HANDS"}
 """Name of a robot -> where it is."""
 DEFAULT = "fetch"
 

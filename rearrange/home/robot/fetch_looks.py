@@ -79,13 +79,16 @@ def _arm() -> list[Shape]:
     return made
 
 
+_FLANGE = (Shape("gripper", "cylinder", (0.046, 0.014), (-0.092, 0.0, 0.0), _GREY, "x"),
+           Shape("gripper", "cylinder", (0.040, 0.020), (-0.064, 0.0, 0.0), _SHELL, "x"))
+
+
 def _gripper() -> list[Shape]:
     """A round flange, a wide palm with two short fingers beside the suction cup, and the wrist camera.
 
     The cup is a stem with two thin folds: the camera at the wrist sees past it where it touches.
     """
-    made = [Shape("gripper", "cylinder", (0.046, 0.014), (-0.092, 0.0, 0.0), _GREY, "x"),
-            Shape("gripper", "cylinder", (0.040, 0.020), (-0.064, 0.0, 0.0), _SHELL, "x"),
+    made = [*_FLANGE,
             Shape("gripper", "box", (0.024, 0.066, 0.030), (-0.024, 0.0, 0.0), _DARK),
             Shape("gripper", "box", (0.025, 0.040, 0.006), (-0.024, 0.0, 0.031), _BLUE),
             Shape("gripper", "box", (0.014, 0.018, 0.009), (-0.032, 0.0, 0.046), _BLACK),
@@ -97,7 +100,21 @@ def _gripper() -> list[Shape]:
     return made
 
 
-SHAPES: tuple[Shape, ...] = (*_base(), *_torso(), *_head(), *_arm(), *_gripper())
+def _parallel_gripper() -> list[Shape]:
+    """A round flange, a wide palm with a rail, the wrist camera, and two fingers with pads."""
+    made = [*_FLANGE,
+            Shape("gripper", "box", (0.020, 0.066, 0.030), (-0.0595, 0.0, 0.0), _DARK),
+            Shape("gripper", "box", (0.020, 0.040, 0.004), (-0.0595, 0.0, 0.031), _BLUE),
+            Shape("gripper", "box", (0.010, 0.018, 0.009), (-0.055, 0.0, 0.042), _BLACK)]
+    for name, side in (("finger_left", 1), ("finger_right", -1)):
+        made += [Shape(name, "box", (0.0385, 0.005, 0.0135), (0.0, side * 0.002, 0.0), _GREY),
+                 Shape(name, "box", (0.030, 0.002, 0.0125), (0.0085, side * -0.005, 0.0), _BLACK)]
+    return made
+
+
+_WITHOUT_HAND = (*_base(), *_torso(), *_head(), *_arm())
+SHAPES: tuple[Shape, ...] = (*_WITHOUT_HAND, *_gripper())
+SHAPES_WITH_FINGERS: tuple[Shape, ...] = (*_WITHOUT_HAND, *_parallel_gripper())
 INSTEAD_OF: tuple[str, ...] = ("base_body", "base_skirt", "base_deck", "base_column", "base_torso", "base_neck",
                                "base_head", "base_visor", "gripper_palm", "suction_cup")
 """Geoms of the model that these shapes stand for."""

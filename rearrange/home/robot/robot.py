@@ -6,7 +6,8 @@ points the way it reaches out. Joints are in radians, those that slide in metres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,8 @@ BASE_JOINTS = ("base_x", "base_y", "base_yaw")
 """Of every model: two slides along the world's x and y, and a hinge about z, with velocity servos of the same names."""
 PARTS = ("base", "torso", "head", "arm", "gripper")
 """What a segmentation tells apart."""
+_BESIDE_M = 0.004  # on either side of a thing that goes between fingers
+_BEFORE_END_M = 0.008  # fingers end so far before the other side, which may stand on something
 
 
 @dataclass(frozen=True)
@@ -114,19 +117,41 @@ class Hand:
     """What holds objects and handles. The frame of the hand is that of the site."""
 
     kind: str
-    """How it holds, one of `rearrange.home.simulation.mujoco.model_copy.HANDS`: suction holds what its cup touches."""
+    """How it holds, one of `rearrange.home.simulation.mujoco.hands.HANDS`: suction what its cup touches, fingers what
+    they press from both sides.
+    """
     body: str
     site: str
     pads: tuple[str, ...]
-    """Geoms that hold what they touch."""
-    depth_m: float
-    """How deep it is in an object that is put into it by its top: no more than touching for a cup."""
+    """Geoms that hold what they touch: a cup, or two fingers."""
     break_m: float
-    """A hold that is stretched farther than this is lost."""
+    """A hold that is stretched farther than this is lost; inf where friction decides."""
     balls_m: tuple[tuple[float, float], ...]
     """Balls that fill it: their places on the x axis of its body, and their radii."""
     command: str
     """What the part `grip` of an action does."""
+    depth_m: float = 0.0
+    """How deep a cup is in an object that is put into it by its top: no more than touching."""
+    fingers: tuple[str, ...] = ()
+    """Joints that close them along the y axis of the frame, m: 0 is open. A position servo of its name moves each."""
+    speed_m_s: float = 0.0
+    """Of a finger."""
+    opening_m: float = math.inf
+    """Between the open fingers."""
+    deepest_m: float = 0.0
+    """How far behind the surface of a thing its origin gets, before the palm meets it."""
+    past_m: float = 0.0
+    """How far the fingers reach past its origin."""
+
+    def takes(self, half_extents_m: Sequence[float]) -> bool:
+        """Whether a thing that stands upright fits between the fingers, given half the size of the box around it."""
+        return 2.0 * min(half_extents_m[:2]) + 2.0 * _BESIDE_M <= self.opening_m
+
+    def held_m(self, thickness_m: float) -> float:
+        """How far behind the surface of a thing it holds it. Fingers end before its other side."""
+        if not self.fingers:
+            return self.depth_m
+        return min(self.deepest_m, max(0.0, thickness_m - self.past_m - _BEFORE_END_M))
 
 
 @dataclass(frozen=True)
@@ -136,6 +161,10 @@ class Mjcf:
     assets: str
     body: str
     actuators: str
+    equalities: str = ""
+    """Constraints that couple joints."""
+    option: str = ""
+    """What the solver of contacts needs beside what a home asks for."""
 
 
 @dataclass(frozen=True)

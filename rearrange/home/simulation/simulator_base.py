@@ -138,8 +138,15 @@ class RobotInHome(ABC):
             turn, place = np.array([(cos, -sin, 0.0), (sin, cos, 0.0), (0.0, 0.0, 1.0)]), np.array([x, y, 0.0])
         return in_world(looks.mounted(camera, self.robot.camera(camera)), turn, place)
 
-    def in_hand(self, half_height_m: float) -> tuple[np.ndarray, np.ndarray]:
-        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by its top in the hand."""
+    def in_hand(self, half_m: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Middle (3,) and rotation matrix (3, 3), world, of an object that hangs by its top in the hand.
+
+        Args:
+            half_m: Half the size of the box around it. Fingers hold it across its narrow side.
+        """
         x_axis, y_axis, z_axis = np.array(self._ee_matrix).reshape(3, 3).T
-        middle = np.array(self.ee_position) + (half_height_m - self.robot.hand.depth_m) * x_axis
+        hand = self.robot.hand
+        middle = np.array(self.ee_position) + (half_m[2] - hand.held_m(2.0 * half_m[2])) * x_axis
+        if hand.fingers and half_m[0] < half_m[1]:
+            return middle, np.column_stack([y_axis, -z_axis, -x_axis])
         return middle, np.column_stack([z_axis, y_axis, -x_axis])

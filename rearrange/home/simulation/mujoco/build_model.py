@@ -72,7 +72,7 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Ro
     there = robot.mjcf(BASE, ARM)
     x, y = layout.size_m
     discs = {_disc_name(part): part.half_size_m for part in layout.parts if _is_disc(part)}
-    s = [HEADER, f"<asset>{there.assets}{''.join(map(_prism, discs, discs.values()))}</asset><worldbody>",
+    s = [HEADER, there.option, f"<asset>{there.assets}{''.join(map(_prism, discs, discs.values()))}</asset><worldbody>",
          '<light pos="5 4 6" dir="0 0 -1" directional="true"/>']
     s.append(
         f'<geom name="floor" type="plane" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.1" '
@@ -91,7 +91,7 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Ro
     s.append(there.body)
     s += [_object(i, model) for i, model in enumerate(models)]
     s.append("</worldbody>")
-    s += _grasps(layout, len(models), robot)
+    s += ["<equality>", there.equalities, *_grasps(layout, len(models), robot), "</equality>"]
     s += ["<actuator>", there.actuators, "</actuator></mujoco>"]
     return "\n".join(s)
 
@@ -172,19 +172,18 @@ def _object(index: int, model: ObjectModel) -> str:
 
 
 def _grasps(layout: Layout, count: int, robot: Robot) -> list[str]:
-    """What a hold switches on: a weld for each object, a ball joint at each handle."""
-    s = ["<equality>"]
-    s += [
+    """What a hold by suction switches on: a weld for each object, a ball joint at each handle."""
+    if robot.hand.kind != "suction":
+        return []
+    return [
         f'<weld name="hold_object_{i}" body1="{robot.hand.body}" body2="object_{i}" active="false" solref="0.0167 1" '
         'solimp="0.95 0.999 0.0005"/>'
         for i in range(count)
-    ]
-    s += [
+    ] + [
         f'<connect name="hold_{body.name}" body1="{robot.hand.body}" body2="{body.name}" anchor="0.05 0 0" '
         'active="false" solref="0.02 1"/>'
         for body in layout.bodies
     ]
-    return [*s, "</equality>"]
 
 
 def _rgba(rgb: tuple[float, float, float]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import mujoco
 
+from rearrange.home.simulation.mujoco.fingers import Fingers
 from rearrange.home.simulation.mujoco.suction import Suction
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ class HandInHome(Protocol):
         """Let go of whatever is held."""
 
     def stretch_m(self) -> float:
-        """How far the held thing has been pulled from its place in the hand; 0 when nothing is held."""
+        """How far the held thing has been pulled from its place in the hand, or slipped; 0 when nothing is held."""
 
 
-HANDS = {"suction": Suction}
+HANDS = {"suction": Suction, "fingers": Fingers}
 """Kind of a hand -> its class, made of model, data and home."""
 
 

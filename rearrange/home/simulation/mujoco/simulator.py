@@ -261,7 +261,7 @@ class MujocoSimulator(RobotInHome):
         self._hold_now(i)
 
     def _hanging(self, i: int) -> Pose:
-        middle, upright = self.in_hand(self.object_half_extents(i)[2])
+        middle, upright = self.in_hand(self.object_half_extents(i))
         return (*middle.tolist(), *matrix_quat(upright).tolist())
 
     def _hold_now(self, i: int) -> None:

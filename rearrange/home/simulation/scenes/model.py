@@ -89,9 +89,10 @@ def compile_scene(scene: str, pieces: Pieces, size_m: tuple[float, float], origi
         if name in handles:
             local = np.linalg.inv(part.frame) @ (*(handles[name] + origin), 1.0)
             body.add_site(name=f"{name}_handle", pos=local[:3], size=[0.01] * 3)
-            spec.add_equality(
-                name=f"hold_{name}", type=mujoco.mjtEq.mjEQ_CONNECT, name1=robot.hand.body, name2=name, active=False,
-                objtype=mujoco.mjtObj.mjOBJ_BODY, data=_padded(0.05), solref=[0.02, 1.0])
+            if robot.hand.kind == "suction":
+                spec.add_equality(
+                    name=f"hold_{name}", type=mujoco.mjtEq.mjEQ_CONNECT, name1=robot.hand.body, name2=name,
+                    active=False, objtype=mujoco.mjtObj.mjOBJ_BODY, data=_padded(0.05), solref=[0.02, 1.0])
     for name, part in zip(names, pieces.parts):
         if part.follows is not None:
             leader, terms = part.follows

@@ -125,7 +125,7 @@ class SceneSimulator(MujocoSimulator):
             return super()._hanging(i)
         stood = quat_matrix(np.array(self.episode.start_poses[i][3:]))
         center, half = stood @ (thing.low + thing.high) / 2, np.abs(stood) @ (thing.high - thing.low) / 2
-        middle, upright = self.in_hand(half[2])
+        middle, upright = self.in_hand(half)
         return (*(middle - upright @ center).tolist(), *matrix_quat(upright @ stood).tolist())
 
     # ------------------------------------------------------------------ a second simulator
