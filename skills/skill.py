@@ -213,11 +213,18 @@ def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> floa
     return math.dist(sim.ee_in_base, rest_m)
 
 
-def draw_target(episode: Episode, rng: np.random.Generator) -> int:
-    """The object that an episode is about: its place in the order of `targets`, drawn at random."""
+def draw_target(sim: Simulator, episode: Episode, rng: np.random.Generator) -> int:
+    """The object that an episode is about: its place in the order of `targets`, drawn at random among those that the
+    hand takes. Raises NoStartPose.
+    """
     if not episode.targets:
         raise UserError(f"episode {episode.id!r} has no targets: it does not say which object is to be moved.")
-    return int(rng.integers(len(episode.targets)))
+    refused = [sim.robot.hand.refuses(episode.objects[target], sim.object_half_extents(target))
+               for target in episode.targets]
+    orders = [order for order, reason in enumerate(refused) if reason is None]
+    if not orders:
+        raise NoStartPose(refused[0])
+    return orders[int(rng.integers(len(orders)))]
 
 
 def receptacle_of(sim: Simulator, episode: Episode, field: str, order: int) -> Receptacle:

@@ -23,10 +23,12 @@ _TURN_COUNTS = 0.3  # of the base, which is faster than a joint
 
 @dataclass(frozen=True)
 class Tool:
-    """What the hand brings somewhere: a point and a direction (3,) in the hand's frame."""
+    """What the hand brings somewhere: a point and a direction (3,) in the hand's frame, and how exactly."""
 
     point_m: np.ndarray
     pointer: np.ndarray
+    within_m: float = 0.005
+    within_rad: float = 0.12
 
 
 HAND = Tool(np.zeros(3), np.array([1.0, 0.0, 0.0]))
@@ -68,6 +70,11 @@ class ArmModel:
         """Position (3,) and rotation matrix (3, 3) of the hand's frame in a posture."""
         self.set(posture)
         return self.tip.copy(), self._matrix.reshape(3, 3).copy()
+
+    def _roll_rad(self, across: np.ndarray) -> float:
+        """By how much the hand, as it was set, has to turn about its axis until its fingers close along a direction."""
+        matrix = self._matrix.reshape(3, 3)
+        return math.remainder(math.atan2(float(matrix[:, 2] @ across), float(matrix[:, 1] @ across)), math.pi)
 
     def is_of_arm(self, body: int) -> bool:
         """Whether a body of the model hangs on the first joint of the arm."""
@@ -120,7 +127,7 @@ class ArmModel:
 
     def ik(self, point: np.ndarray, axis: np.ndarray | None = None, start: np.ndarray | None = None, *,
            near: np.ndarray | None = None, tolerance_m: float = 0.005, tolerance_rad: float = 0.12,
-           iterations: int = 40, tool: Tool = HAND) -> np.ndarray | None:
+           iterations: int = 40, tool: Tool = HAND, across: np.ndarray | None = None) -> np.ndarray | None:
         """Posture (joints,) within the limits that brings the hand to a point; None when the tolerances are not met.
 
         Damped least squares. The turn about the axis is free, so of seven joints two degrees of freedom are left (four
@@ -132,14 +139,16 @@ class ArmModel:
             start: posture at which the search begins; None = that of episodes.
             near: posture to stay near to; None = `start`.
             tool: point and direction of the hand that are brought there instead of its own.
+            across: unit vector (3,) along which fingers shall close, either way; None = any.
         """
         q = np.array(self.start if start is None else start, float)
         near = q.copy() if near is None else np.array(near, float)
-        return self._descend(point, axis, q, near, self._bounds, (tolerance_m, tolerance_rad), iterations, tool)
+        return self._descend(point, axis, q, near, self._bounds, (tolerance_m, tolerance_rad), iterations, tool,
+                             across)
 
     def ik_turning(self, point: np.ndarray, axis: np.ndarray, start: np.ndarray, *, tolerance_m: float = 0.005,
-                   tolerance_rad: float = 0.12, iterations: int = 30,
-                   tool: Tool = HAND) -> tuple[float, np.ndarray] | None:
+                   tolerance_rad: float = 0.12, iterations: int = 30, tool: Tool = HAND,
+                   across: np.ndarray | None = None) -> tuple[float, np.ndarray] | None:
         """Like `ik`, but the base may also turn on its spot: its turn (rad) and the posture, or None.
 
         `point` and `axis` are in the frame of the base before it turns. The turn of the base counts less than that of a
@@ -147,11 +156,12 @@ class ArmModel:
         """
         q = np.concatenate([[0.0], start])
         tolerance = tolerance_m, tolerance_rad
-        q = self._descend(point, axis, q, q.copy(), self._turning_bounds, tolerance, iterations, tool)
+        q = self._descend(point, axis, q, q.copy(), self._turning_bounds, tolerance, iterations, tool, across)
         return None if q is None else (float(q[0]), q[1:])
 
     def _descend(self, point: np.ndarray, axis: np.ndarray | None, q: np.ndarray, near: np.ndarray,
-                 bounds: np.ndarray, tolerance: tuple[float, float], iterations: int, tool: Tool) -> np.ndarray | None:
+                 bounds: np.ndarray, tolerance: tuple[float, float], iterations: int, tool: Tool,
+                 across: np.ndarray | None) -> np.ndarray | None:
         """The descent of `ik`, and of `ik_turning`, which has the base's turn first; writes into q."""
         joints, target = len(self.start), np.asarray(point, float)
         turning = len(q) > joints
@@ -161,13 +171,15 @@ class ArmModel:
         for i in range(iterations + 1):
             self.set(q[-joints:], q[0] if turning else 0.0)
             tip, pointer = (self.tip, self.facing) if tool is HAND else self.at(tool)
+            roll = 0.0 if across is None else self._roll_rad(across)
             bias = 0.1 * max(0.0, 1.0 - i / (0.7 * iterations))  # at the end the target alone counts
-            if bias == 0.0 and math.dist(tip, target) < close and (axis is None or float(pointer @ wanted) > cosine):
+            there = math.dist(tip, target) < close and abs(roll) < tolerance[1]
+            if bias == 0.0 and there and (axis is None or float(pointer @ wanted) > cosine):
                 return q
             if i == iterations // 2 and np.abs(tip - target).max() > 0.4:
                 return None  # out of reach
             linear, angular = self.jacobian(turning, tip)
-            _step(q, linear, angular, target, tip, wanted, pointer, weight, near, bias, bounds)
+            _step(q, linear, angular, target, tip, wanted, pointer, weight, near, bias, bounds, roll)
         return None
 
 
@@ -201,11 +213,11 @@ def _solve(matrix, right):
     return right
 
 
-@njit((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64, _ROWS),
+@njit((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64, _ROWS, float64),
       cache=True, nogil=True)
-def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias, bounds):
+def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias, bounds, roll):
     """One Gauss-Newton step on |position error|^2 + |direction error|^2 + bias * |q - near|^p, written into q, the
-    joints, or the turn of the base before them.
+    joints, or the turn of the base before them. roll: the error of the turn about `facing` (rad).
 
     The power p = 6 of the joint distances is handled by weights that grow with the distance (iteratively reweighted
     least squares), which approaches the largest distance.
@@ -222,6 +234,8 @@ def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias
         size = math.sqrt(error[3] ** 2 + error[4] ** 2 + error[5] ** 2)
         if size > 1e-9:
             error[3:] *= axis_weight / size
+    for k in range(3):
+        error[3 + k] += axis_weight * roll * facing[k]
     long = math.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
     if long > 0.15:
         error[:3] *= 0.15 / long

@@ -16,6 +16,7 @@ import numpy as np
 from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.arm_model import Tool, arm_model
 from skills.experts.clearance import Clearance
+from skills.experts.grasps import FINGERS, OPENING_STEPS, grasp_aim
 from skills.experts.motion import assemble, servo, still
 from skills.experts.reach_plan import (
     NARROW,
@@ -40,6 +41,8 @@ _MORE_TILTS_RAD = tuple(math.radians(a) for a in (84, 72, 60, 48, 36, 18, 6))  #
 _LAST_STEPS = 12  # of a way in
 _INTO_M = 0.004  # the cup aims at a point this far below the surface
 _PRESS_STEPS = 20  # for which the cup is pressed on without a hold
+_CLOSE_STEPS = 45  # in which fingers hold what is between them, if anything is
+_FINGER_STANDOFF_M = (0.075,)  # where the fingers are free of the object
 
 # Place.
 _LEANS_RAD = tuple(math.radians(a) for a in (0, 12, 24, 36, 48))  # of the object, away from upright, when it is let go
@@ -69,6 +72,7 @@ class ReachingExpert(ABC):
     def __init__(self, sim: Simulator, skill: Skill) -> None:
         self.sim, self.skill = sim, skill
         self._may_drive = "base" in skill.action_parts
+        self._has_fingers = bool(sim.robot.hand.fingers)
         self._follower: Follower | None = None
         self._leaving = self._ready = False
         self._patience = self._exits = self._failed = 0
@@ -153,16 +157,22 @@ class PickExpert(ReachingExpert):
         return self.sim.held == self.skill.target
 
     def _grip(self) -> float:
-        """Suction only where the cup touches the object, or is about to and touches nothing else: it takes nothing on
-        the way, and lets go of what is not meant.
+        """Fingers close at the end of the way. Suction only where the cup touches the object, or is about to and
+        touches nothing else: it takes nothing on the way, and lets go of what is not meant.
         """
+        if self._has_fingers:
+            return 1.0 if self._leaving or self._at_end > _STILL_STEPS else -1.0
         touched, follower = self.sim.touched_objects(), self._follower
         near = follower is not None and self._ready and len(follower.motion) - follower.at <= _LAST_STEPS
         return 1.0 if self._leaving or self.skill.target in touched or (near and not touched) else -1.0
 
     def _act_at_end(self, grip: float) -> tuple[np.ndarray, float]:
-        arm = servo(self.sim, np.array(self.sim.object_position(self.skill.target)), 0.01)
         self._pressed += 1
+        if self._has_fingers:
+            if self._pressed > _CLOSE_STEPS:
+                self._follower, self._pressed, self._patience = None, 0, _CLOSE_STEPS
+            return still(self.sim), grip
+        arm = servo(self.sim, np.array(self.sim.object_position(self.skill.target)), 0.01)
         if self._pressed > _PRESS_STEPS:
             self._follower, self._pressed = None, 0
         return arm, grip
@@ -171,6 +181,10 @@ class PickExpert(ReachingExpert):
         sim, target = self.sim, self.skill.target
         middle = tuple(sim.object_position(target)[:2])
         for room, tilts in itertools.product((1.0, NARROW), (_TILTS_RAD, _MORE_TILTS_RAD)):
+            if self._has_fingers:
+                yield plan_reach(sim, Clearance(sim), middle, grasp_aim(sim, target, tilts), tool=FINGERS,
+                                 may_drive=self._may_drive, standoff_m=_FINGER_STANDOFF_M, room=room)
+                continue
             yield plan_reach(sim, Clearance(sim), middle, surface_aim(sim, target, tilts),
                              touching=sim.twin.slot_of(target), may_drive=self._may_drive, room=room)
 
@@ -204,9 +218,12 @@ class PlaceExpert(ReachingExpert):
     """Places the object `skill.target`, which is in the hand: bring it over its goal, set it down, let go, rest."""
 
     _missed = 0  # ways at whose end it was not over its goal
+    _empty_steps = 0
 
     def _is_done(self) -> bool:
-        return not self.sim.is_holding
+        """Fingers that have let go open before the hand leaves."""
+        self._empty_steps = 0 if self.sim.is_holding else self._empty_steps + 1
+        return self._empty_steps > (OPENING_STEPS if self._has_fingers else 0)
 
     def _grip(self) -> float:
         return 1.0 if self.sim.is_holding else -1.0

@@ -24,6 +24,7 @@ NARROW = 0.2  # share of both that is kept where there is no other way
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; where there are several, they are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
+_OPEN_SPEED = 0.8  # likewise, of open fingers, which touch nothing
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
 _LEAVE_STEPS = 12  # in which what is touched at the start has to be left
@@ -46,6 +47,8 @@ class Target:
     direction: np.ndarray
     way_back: np.ndarray  # unit vector, world: the last bit of the way in comes from there
     cost_steps: float = 0.0
+    across: np.ndarray | None = None
+    """Direction (world) along which fingers close."""
 
 
 Aim = Callable[[float], Iterable[Target]]
@@ -138,10 +141,13 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
         for target in targets:
             point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
             direction = turned(target.direction, -place[2])
+            across = None if target.across is None else turned(target.across, -place[2])
             if may_drive:
-                solution = model.ik_turning(point, direction, arm, tool=tool)
+                solution = model.ik_turning(point, direction, arm, tool=tool, tolerance_m=tool.within_m,
+                                            tolerance_rad=tool.within_rad, across=across)
             else:
-                posture = model.ik(point, direction, arm, tool=tool)
+                posture = model.ik(point, direction, arm, tool=tool, tolerance_m=tool.within_m,
+                                   tolerance_rad=tool.within_rad, across=across)
                 solution = None if posture is None else (0.0, posture)
             if solution is None:
                 continue
@@ -171,11 +177,12 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
     """Slow straight ends of a way in, after the configuration in which each begins."""
     end = (goal.pose, goal.arm_rad)
     for standoff in standoff_m:
+        speed = _LAST_SPEED if goal.target.across is None else _OPEN_SPEED
         postures = _straight_back(arm_model(sim.robot), goal, tool, standoff)
         if postures is not None:
             last = Motion(np.zeros((0, 3)), np.zeros((0, len(goal.arm_rad))))
             for before, after in zip(postures[::-1], [*postures[-2::-1], goal.arm_rad]):
-                last = last.then(move(sim, (goal.pose, before), (goal.pose, after), speed=_LAST_SPEED))
+                last = last.then(move(sim, (goal.pose, before), (goal.pose, after), speed=speed))
             yield (goal.pose, postures[-1]), last
     for back in (0.12, 0.3) if may_drive else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
@@ -207,10 +214,12 @@ def _straight_back(arm: ArmModel, goal: _Candidate, tool: Tool, standoff_m: floa
     arm.set(goal.arm_rad)
     point, direction = arm.at(tool)
     back = turned(goal.target.way_back, -goal.pose[2])
+    across = None if goal.target.across is None else turned(goal.target.across, -goal.pose[2])
     postures, count = [], math.ceil(standoff_m / _STRAIGHT_M)
     for k in range(1, count + 1):
         near = postures[-1] if postures else goal.arm_rad
-        posture = arm.ik(point + k / count * standoff_m * back, direction, near, iterations=16, tool=tool)
+        posture = arm.ik(point + k / count * standoff_m * back, direction, near, iterations=16, tool=tool,
+                         tolerance_m=tool.within_m, tolerance_rad=tool.within_rad, across=across)
         if posture is None:
             return None
         postures.append(posture)

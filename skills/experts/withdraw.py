@@ -86,14 +86,17 @@ def _lifts(arm: ArmModel, arm_rad: np.ndarray,
     tip, matrix = arm.hand(arm_rad)
     rest = arm.rest_posture(arm_rad, rest_m)
     found = [(0.0, arm_rad)]
+    across = matrix[:, 1] if arm.robot.hand.fingers else None  # they do not turn about what they have just let go
     for lift in (0.05, 0.1, 0.2, 0.3):
         near = arm_rad + (rest - arm_rad) * min(1.0, lift / max(0.05, rest_m[2] - tip[2]))
         for axis in (None, matrix[:, 0]):
-            up = arm.ik(tip + (0, 0, lift), axis, arm_rad, near=near, tolerance_m=0.01, tolerance_rad=0.2)
+            up = arm.ik(tip + (0, 0, lift), axis, arm_rad, near=near, tolerance_m=0.01, tolerance_rad=0.2,
+                        across=across)
             if up is not None:
                 found.append((lift, up))
     for back in (0.05, 0.1):
-        away = arm.ik(tip - back * matrix[:, 0], matrix[:, 0], arm_rad, tolerance_m=0.01, tolerance_rad=0.2)
+        away = arm.ik(tip - back * matrix[:, 0], matrix[:, 0], arm_rad, tolerance_m=0.01, tolerance_rad=0.2,
+                      across=across)
         if away is not None:
             found.append((back, away))
     return found

@@ -147,6 +147,13 @@ class Hand:
         """Whether a thing that stands upright fits between the fingers, given half the size of the box around it."""
         return 2.0 * min(half_extents_m[:2]) + 2.0 * _BESIDE_M <= self.opening_m
 
+    def refuses(self, name: str, half_extents_m: Sequence[float]) -> str | None:
+        """Why it does not take the thing of that name; None where it does."""
+        if self.takes(half_extents_m):
+            return None
+        return (f"{name} is {2000.0 * min(half_extents_m[:2]):.0f} mm wide, and the {self.kind} open "
+                f"{1000.0 * self.opening_m:.0f} mm")
+
     def held_m(self, thickness_m: float) -> float:
         """How far behind the surface of a thing it holds it. Fingers end before its other side."""
         if not self.fingers:
