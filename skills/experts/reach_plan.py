@@ -24,6 +24,7 @@ NARROW = 0.2  # share of both that is kept where there is no other way
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; where there are several, they are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
+_STILL_STEPS = 5  # before it, for open fingers: what still swings would push the object away
 _OPEN_SPEED = 0.8  # likewise, of open fingers, which touch nothing
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
@@ -183,7 +184,10 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
             last = Motion(np.zeros((0, 3)), np.zeros((0, len(goal.arm_rad))))
             for before, after in zip(postures[::-1], [*postures[-2::-1], goal.arm_rad]):
                 last = last.then(move(sim, (goal.pose, before), (goal.pose, after), speed=speed))
-            yield (goal.pose, postures[-1]), last
+            via = goal.pose, postures[-1]
+            if goal.target.across is not None:
+                last = Motion(np.tile(via[0], (_STILL_STEPS, 1)), np.tile(via[1], (_STILL_STEPS, 1))).then(last)
+            yield via, last
     for back in (0.12, 0.3) if may_drive else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
         yield via, move(sim, via, end, speed=0.5)
