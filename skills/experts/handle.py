@@ -16,8 +16,12 @@ from skills.experts.motion import assemble, follow, servo, turned
 from skills.experts.reach_plan import facing_axis
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready
+_CLOSING_M = 0.03  # from the end of the way, where fingers begin to close
+_NEAR_TIPS_M = 0.008  # of the bar, before the middle between the fingers
+_AROUND_BAR_M = 0.003  # kept from bar and front by open fingers
 _CLEAR_M = 0.01  # kept from everything on the way
 _TILTS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60, 80))  # of the cup below the horizontal
+_FINGER_TILTS_RAD = tuple(math.radians(a) for a in (0, 8, 16, 24, 40, 60, 80))  # of fingers
 _TURNS_RAD = tuple(math.radians(a) for a in (0, 25, -25, 50, -50))  # of the cup to the side
 _DOOR_TURNS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60))  # against the turn of the door
 # Of the base before the hand takes the handle: forward (m) and to the left (rad).
@@ -84,7 +88,7 @@ class HandleExpert:
         self.start, self.start_hand, self.left_m = sim.base_pose, np.array(sim.ee_in_base), 0.0
         self._drives, self.arm = "base" in skill.action_parts, arm_model(sim.robot)
         (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
-        self.ready = self.done = False
+        self.ready = self.done = self.closing = False
         self.rest: np.ndarray | None = None
 
     def act(self) -> np.ndarray:
@@ -102,7 +106,7 @@ class HandleExpert:
             off = float(np.abs(sim.arm_positions() - self.before).max())
             self.ready = off < _READY_RAD and abs(self._drive_left()) < 0.03 and abs(self._turn_left()) < 0.05
             return self._action(follow(sim, self.before), -1.0, base)
-        return self._action(servo(sim, self._point(), 0.01, self.axis), self.grip, base)
+        return self._action(servo(sim, self._ends_at(), 0.01, self.axis), self._taking(), base)
 
     # ------------------------------------------------------------------ what differs
 
@@ -121,6 +125,24 @@ class HandleExpert:
             return over > _MARGIN_M
         stands = self.sim.joint_velocity(self.handle) < _STANDS_RAD_S  # the hand meets the door at a shallow angle
         return over > _MARGIN_RAD or (stands and over > 0.3 * _MARGIN_RAD)
+
+    def _taking(self) -> float:
+        """The grip on the way to the handle: fingers close as it comes between them."""
+        there = math.dist(self.sim.ee_position, self._ends_at()) < _CLOSING_M
+        self.closing = self.closing or there or not self.sim.robot.hand.fingers
+        return self.grip if self.closing else -1.0
+
+    def _ends_at(self) -> np.ndarray:
+        """World point where the way of the hand ends: fingers hold a bar near their tips, as a front is behind it."""
+        return self._point() - (_NEAR_TIPS_M * self.axis if self._across(self.axis) is not None else 0.0)
+
+    def _across(self, axis: np.ndarray) -> np.ndarray | None:
+        """Direction (3,) along which fingers close on the bar, where the hand faces along `axis`."""
+        if not (self.sim.robot.hand.fingers and self.path.has_bar and self.sense > 0):
+            return None
+        bar = np.array([-self.path.out[1], self.path.out[0], 0.0]) if self.path.slides else np.array([0.0, 0.0, 1.0])
+        across = np.cross(bar, axis)
+        return across / max(float(np.linalg.norm(across)), 1e-6)
 
     # ------------------------------------------------------------------ phases
 
@@ -146,7 +168,9 @@ class HandleExpert:
         forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
         rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
         base = forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s
-        return self._action(servo(sim, tip + rest * STEP_S + 0.02 * rest, 0.02, self._facing(opening)), self.grip, base)
+        held = tip if self._across(self.axis) is None else self._ends_at()  # fingers slip a little
+        return self._action(servo(sim, held + rest * STEP_S + 0.02 * rest, 0.02, self._facing(opening)), self.grip,
+                            base)
 
     def _facing(self, opening: float) -> np.ndarray | None:
         """The cup's axis (3,) while it moves along: on a front without a bar it turns with the door."""
@@ -182,11 +206,13 @@ class HandleExpert:
             base = (*from_frame(drive, 0.0, self.start), self.start[2] + swing)
             if clearance.distance(base, arm.start, base_only=True) < _CLEAR_M:
                 continue
-            for tilt in _TILTS_RAD:
+            for tilt in _FINGER_TILTS_RAD if self.sim.robot.hand.fingers else _TILTS_RAD:
                 for turn in turns:
                     axis = facing_axis(yaw_in + turn, tilt)
-                    found = _postures(arm, base, point, axis)
-                    if found is None:
+                    across = self._across(axis)
+                    end = point if across is None else point - _NEAR_TIPS_M * axis
+                    found = _postures(arm, base, end, axis, across)
+                    if found is None or across is not None and clearance.distance(base, found[1]) < _AROUND_BAR_M:
                         continue
                     cost = max(arm.steps(arm.start, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
                     cost += arm.steps(*found) + 0.5 * arm.steps(found[1], rest)
@@ -261,12 +287,13 @@ def _free(clearance: Clearance, base: PlanePose, start: np.ndarray, posture: np.
     return all(clearance.distance(base, start + share * way) > _CLEAR_M for share in (1.0, 0.75, 0.5))
 
 
-def _postures(arm: ArmModel, base: PlanePose, point: np.ndarray,
-              axis: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Postures before a world point and at it, the cup facing along `axis`."""
+def _postures(arm: ArmModel, base: PlanePose, point: np.ndarray, axis: np.ndarray,
+              across: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Postures before a world point and at it, the hand facing along `axis`, its fingers closing along `across`."""
     c, s = math.cos(base[2]), math.sin(base[2])
     turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
     there, way = turn @ (point - (base[0], base[1], 0.0)), turn @ axis
-    before = arm.ik(there - _BEFORE_M * way, way)
-    at = None if before is None else arm.ik(there, way, before)
+    across = None if across is None else turn @ across
+    before = arm.ik(there - _BEFORE_M * way, way, across=across)
+    at = None if before is None else arm.ik(there, way, before, across=across)
     return None if at is None else (before, at)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LEAD_M = 0.012  # of a target before its finger: its servo pushes with all its force then
 _INTO_M = 1e-4  # of a finger in what is put between them: they touch it from the first step on
 _PRESSED = 0.5  # share of its force with which a finger presses what is held
+_LOST_STEPS = 4  # in which one finger does not touch what was held: a jolt lifts it for one or two
 _FACING = 0.7  # least cosine between the way a finger closes and the surface that it presses
 
 
@@ -41,6 +42,7 @@ class Fingers:
         self._held_point = np.zeros(3)  # of the held thing, in the frame of its body
         self._hand_point = np.zeros(3)  # where that was when the hold began, in the frame of the gripper
         self._held_body = 0
+        self._loose_steps = 0
         self.slot: int | None = None
         self.handle: str | None = None
         self.broken = self.released = False
@@ -66,7 +68,8 @@ class Fingers:
             self.released = self.slot is not None or self.handle is not None
             self.release()
         elif self.slot is not None or self.handle is not None:
-            if self._still_pressed():
+            self._loose_steps = 0 if self._still_pressed() else self._loose_steps + 1
+            if self._loose_steps < _LOST_STEPS:
                 self._turn_along()
             else:
                 self.broken = True
@@ -75,8 +78,8 @@ class Fingers:
             self._hold_pressed(wanted_slot, wanted_handle)
 
     def touches(self) -> list[int]:
-        """Geoms that a finger touches from inside."""
-        return [geom for pad in range(len(self._pads)) for geom in self._touched_by(pad)]
+        """Geoms that a finger touches, also with its tip."""
+        return [geom for pad in range(len(self._pads)) for geom in self._touched_by(pad, least_cosine=-2.0)]
 
     def hold_object(self, slot: int) -> None:
         """Close the fingers at once on an object where it is now."""
@@ -94,6 +97,7 @@ class Fingers:
     def release(self) -> None:
         """Hold nothing. The fingers open in the steps that command it."""
         self.slot = self.handle = None
+        self._loose_steps = 0
 
     def stretch_m(self) -> float:
         """How far the held thing has slipped; 0 when nothing is held."""
@@ -117,10 +121,11 @@ class Fingers:
 
     # ------------------------------------------------------------------ contacts
 
-    def _touched_by(self, pad: int) -> list[int]:
+    def _touched_by(self, pad: int, least_cosine: float = _FACING) -> list[int]:
         contact, data = self._data.contact, self._data
         axis = data.xaxis[self._joints[pad]]
-        count = cup_touches(contact.geom, contact.frame, contact.dist, self._pads[pad], axis, _FACING, self._touched)
+        count = cup_touches(contact.geom, contact.frame, contact.dist, self._pads[pad], axis, least_cosine,
+                            self._touched)
         return self._touched[:count].tolist()
 
     def _presses(self) -> bool:
