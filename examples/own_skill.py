@@ -42,7 +42,7 @@ class Touch(Skill):
     settings = TouchConfig
 
     def start(self, sim, episode, rng):
-        order = draw_target(episode, rng)
+        order = draw_target(episode, rng, sim)
         arguments = about_object(sim, episode, list(episode.targets)[order])
         start_near(sim, arguments.position, receptacle_of(sim, episode, "target_receptacles", order), rng,
                    position_noise_m=0.05, yaw_noise_rad=0.15)

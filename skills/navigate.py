@@ -121,7 +121,7 @@ class Navigate(Skill):
         return self.config.action_repeat
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        order = draw_target(sim, episode, rng)
+        order = draw_target(episode, rng, sim)
         arguments = about_object(sim, episode, list(episode.targets)[order])
         start = receptacle_of(sim, episode, "target_receptacles", order)
         goal = receptacle_of(sim, episode, "goal_receptacles", order)

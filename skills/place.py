@@ -89,7 +89,7 @@ class Place(Skill):
     failures = ("dropped", "force_limit")
 
     def start(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> None:
-        order = draw_target(sim, episode, rng)
+        order = draw_target(episode, rng, sim)
         arguments = about_object(sim, episode, list(episode.targets)[order])
         start_near(sim, arguments.goal[:3], receptacle_of(sim, episode, "goal_receptacles", order), rng,
                    position_noise_m=self.config.start_position_noise_m, yaw_noise_rad=self.config.start_yaw_noise_rad,

@@ -213,13 +213,13 @@ def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> floa
     return math.dist(sim.ee_in_base, rest_m)
 
 
-def draw_target(sim: Simulator, episode: Episode, rng: np.random.Generator) -> int:
-    """The object that an episode is about: its place in the order of `targets`, drawn at random among those that the
-    hand takes. Raises NoStartPose.
+def draw_target(episode: Episode, rng: np.random.Generator, sim: Simulator | None = None) -> int:
+    """The object that an episode is about: its place in the order of `targets`, drawn at random; with `sim`, among
+    those that its robot's hand takes. Raises NoStartPose where it takes none.
     """
     if not episode.targets:
         raise UserError(f"episode {episode.id!r} has no targets: it does not say which object is to be moved.")
-    refused = [sim.robot.hand.refuses(episode.objects[target], sim.object_half_extents(target))
+    refused = [sim and sim.robot.hand.refuses(episode.objects[target], sim.object_half_extents(target))
                for target in episode.targets]
     orders = [order for order, reason in enumerate(refused) if reason is None]
     if not orders:
