@@ -32,17 +32,19 @@ def grasp_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
     is_round = kind == mujoco.mjtGeom.mjGEOM_SPHERE or (
         kind == mujoco.mjtGeom.mjGEOM_CYLINDER and abs(axes[2, 2]) > 1.0 - _LEVEL)
 
-    def ways(heading: float) -> Iterator[tuple[float, np.ndarray]]:
-        """Directions (rad) in which the hand goes in, and across which of the object's axes it closes then."""
+    def ways(heading: float) -> Iterator[tuple[float, np.ndarray, float]]:
+        """Directions (rad) in which the hand goes in, across which of the object's axes it closes then, and half the
+        width there.
+        """
         if is_round:
-            yield heading, np.array([-math.sin(heading), math.cos(heading), 0.0])
+            yield heading, np.array([-math.sin(heading), math.cos(heading), 0.0]), half[0]
             return
         for k in range(3):
             across = axes[:, k]
             if abs(across[2]) > _LEVEL or not hand.takes((half[k], half[k])):
                 continue
             for way in (math.atan2(across[0], -across[1]), math.atan2(-across[0], across[1])):
-                yield way, across
+                yield way, across, half[k]
 
     def depth_m(axis: np.ndarray) -> float:
         """From the surface to the middle along `axis`."""
@@ -54,7 +56,7 @@ def grasp_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
         return float((half / local).min())
 
     def aim(heading: float) -> Iterator[Target]:
-        for way, across in ways(heading):
+        for way, across, half_width in ways(heading):
             off = abs(math.remainder(way - heading, math.tau))
             for tilt in tilts_rad:
                 level = math.cos(tilt)
@@ -64,6 +66,6 @@ def grasp_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
                 point = middle - max(0.0, depth_m(axis) - hand.deepest_m) * axis
                 least = bottom_m + _OVER_M + hand.past_m * math.sin(tilt) + _FINGER_HALF_M * level
                 point[2] = max(point[2], least)
-                yield Target(point, axis, -axis, across=across)
+                yield Target(point, axis, -axis, across=across, room_m=hand.opening_m / 2.0 - half_width)
 
     return aim

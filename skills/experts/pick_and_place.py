@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import mujoco
 import numpy as np
 
-from rearrange.home.simulation.simulator_interface import Simulator
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.experts.arm_model import Tool, arm_model
 from skills.experts.clearance import Clearance
 from skills.experts.grasps import FINGERS, OPENING_STEPS, grasp_aim
@@ -42,6 +42,7 @@ _LAST_STEPS = 12  # of a way in
 _INTO_M = 0.004  # the cup aims at a point this far below the surface
 _PRESS_STEPS = 20  # for which the cup is pressed on without a hold
 _CLOSE_STEPS = 45  # in which fingers hold what is between them, if anything is
+_FINGER_ROOM_M, _END_STEPS = 0.006, 2  # on either side, until the hand is there; in which it gets there
 _FINGER_STANDOFF_M = (0.075,)  # where the fingers are free of the object
 
 # Place.
@@ -77,6 +78,7 @@ class ReachingExpert(ABC):
         self._leaving = self._ready = False
         self._patience = self._exits = self._failed = 0
         self._at_end = 0  # steps since the end of the way in
+        self._reach: Reach | None = None  # the plan that is followed
 
     def act(self) -> np.ndarray:
         """The action of the next step, in the skill's order."""
@@ -140,7 +142,7 @@ class ReachingExpert(ABC):
     def _reach_in(self) -> None:
         for reach in self._ways_in():
             if reach is not None:
-                self._follower, self._ready = Follower(self.sim, reach.motion), True
+                self._follower, self._ready, self._reach = Follower(self.sim, reach.motion), True, reach
                 return
         self._ready, self._failed = False, self._failed + 1
         self._patience = _STEPS_BETWEEN_PLANS if self._failed < _PLANS else _NO_END
@@ -151,7 +153,17 @@ class ReachingExpert(ABC):
 class PickExpert(ReachingExpert):
     """Picks the object `skill.target`: stand and reach in, touch, pull back, rest."""
 
-    _pressed = 0  # steps for which the cup has been pressed on without a hold
+    _pressed = 0  # steps for which the cup has been pressed on, or fingers closed, without a hold
+
+    def _steps_to_end(self) -> int:
+        """Of the way in, less those for which the hand has waited there."""
+        return math.inf if self._follower is None else len(self._follower.motion) - self._follower.at - self._at_end
+
+    @property
+    def _early_steps(self) -> int:
+        """So many steps before the end fingers begin to close: then they are near the object, but do not touch it."""
+        hand, room_m = self.sim.robot.hand, self._reach.target.room_m
+        return math.floor((room_m - _FINGER_ROOM_M) / (hand.speed_m_s * STEP_S)) - _END_STEPS
 
     def _is_done(self) -> bool:
         return self.sim.held == self.skill.target
@@ -161,7 +173,7 @@ class PickExpert(ReachingExpert):
         touches nothing else: it takes nothing on the way, and lets go of what is not meant.
         """
         if self._has_fingers:
-            return 1.0 if self._leaving or self._at_end > _STILL_STEPS else -1.0
+            return 1.0 if self._leaving or self._ready and self._steps_to_end() <= self._early_steps else -1.0
         touched, follower = self.sim.touched_objects(), self._follower
         near = follower is not None and self._ready and len(follower.motion) - follower.at <= _LAST_STEPS
         return 1.0 if self._leaving or self.skill.target in touched or (near and not touched) else -1.0

@@ -50,6 +50,8 @@ class Target:
     cost_steps: float = 0.0
     across: np.ndarray | None = None
     """Direction (world) along which fingers close."""
+    room_m: float = 0.0
+    """Between a finger and what it closes on, at the end of the way in."""
 
 
 Aim = Callable[[float], Iterable[Target]]
