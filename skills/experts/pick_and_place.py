@@ -41,6 +41,7 @@ _MORE_TILTS_RAD = tuple(math.radians(a) for a in (84, 72, 60, 48, 36, 18, 6))  #
 _LAST_STEPS = 12  # of a way in
 _INTO_M = 0.004  # the cup aims at a point this far below the surface
 _PRESS_STEPS = 20  # for which the cup is pressed on without a hold
+_HINDERED_RAD = 0.05  # between where the arm is sent and where it is, when it should be there
 _CLOSE_STEPS = 45  # in which fingers hold what is between them, if anything is
 _FINGER_ROOM_M, _END_STEPS = 0.006, 2  # on either side, until the hand is there; in which it gets there
 _FINGER_STANDOFF_M = (0.075,)  # where the fingers are free of the object
@@ -181,8 +182,9 @@ class PickExpert(ReachingExpert):
     def _act_at_end(self, grip: float) -> tuple[np.ndarray, float]:
         self._pressed += 1
         if self._has_fingers:
-            if self._pressed > _CLOSE_STEPS:
-                self._follower, self._pressed, self._patience = None, 0, _CLOSE_STEPS
+            off = float(np.abs(self.sim.arm_targets() - self.sim.arm_positions()).max())
+            if self._pressed > _CLOSE_STEPS or (self._at_end > _STILL_STEPS and off > _HINDERED_RAD):
+                self._follower, self._pressed, self._patience = None, 0, OPENING_STEPS
             return still(self.sim), grip
         arm = servo(self.sim, np.array(self.sim.object_position(self.skill.target)), 0.01)
         if self._pressed > _PRESS_STEPS:

@@ -24,6 +24,7 @@ NARROW = 0.2  # share of both that is kept where there is no other way
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; where there are several, they are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
+_LEVEL = 0.7  # sine of the steepest way in on which the base may drive open fingers
 _STILL_STEPS = 5  # before it, for open fingers: what still swings would push the object away
 _OPEN_SPEED = 0.8  # likewise, of open fingers, which touch nothing
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
@@ -190,7 +191,9 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
             if goal.target.across is not None:
                 last = Motion(np.tile(via[0], (_STILL_STEPS, 1)), np.tile(via[1], (_STILL_STEPS, 1))).then(last)
             yield via, last
-    for back in (0.12, 0.3) if may_drive else ():
+    # Fingers would come down beside what they are to take: a base is not as exact as an arm.
+    level = goal.target.across is None or abs(goal.target.direction[2]) < _LEVEL
+    for back in (0.12, 0.3) if may_drive and level else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
         yield via, move(sim, via, end, speed=0.5)
 
