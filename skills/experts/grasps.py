@@ -16,6 +16,7 @@ FINGERS = Tool(np.zeros(3), np.array([1.0, 0.0, 0.0]), within_m=0.002, within_ra
 OPENING_STEPS = 10  # in which open fingers leave what they held
 _LEVEL = 0.26  # cosine with the vertical of what counts as level
 _ASIDE_RAD = 1.2  # from the direction in which the hand comes to that in which it may go in
+_ENOUGH_ROOM_M, _STEPS_PER_M = 0.015, 3000.0  # beside what fingers close on; what less of it costs
 _OVER_M = 0.006  # kept between the fingers and what the object stands on
 _FINGER_HALF_M = 0.0135
 
@@ -66,6 +67,8 @@ def grasp_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
                 point = middle - max(0.0, depth_m(axis) - hand.deepest_m) * axis
                 least = bottom_m + _OVER_M + hand.past_m * math.sin(tilt) + _FINGER_HALF_M * level
                 point[2] = max(point[2], least)
-                yield Target(point, axis, -axis, across=across, room_m=hand.opening_m / 2.0 - half_width)
+                room_m = hand.opening_m / 2.0 - half_width
+                cost = _STEPS_PER_M * max(0.0, _ENOUGH_ROOM_M - room_m)
+                yield Target(point, axis, -axis, cost, across, room_m)
 
     return aim

@@ -19,13 +19,13 @@ from skills.experts.motion import drive_steps, turned
 from skills.experts.trajectory import Configuration, Motion, along, back_from, move, variants
 
 FREE_M = 0.008  # kept from everything on the way
+_OPEN_FREE_M = 0.016  # by open fingers, which knock over what they graze
 TIGHT_M = 0.003  # kept at the end of the way in
 NARROW = 0.2  # share of both that is kept where there is no other way
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; where there are several, they are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
-_LEVEL = 0.7  # sine of the steepest way in on which the base may drive open fingers
-_STILL_STEPS = 5  # before it, for open fingers: what still swings would push the object away
+_STILL_STEPS = 7  # before it, for open fingers: what still swings would push the object away
 _OPEN_SPEED = 0.8  # likewise, of open fingers, which touch nothing
 _LAST_SPEED = 0.5  # of the arm on it: what it touches must not fall over
 _CHECK_EVERY = 3  # steps of a planned motion
@@ -167,11 +167,12 @@ def _way_in(sim: Simulator, clearance: Clearance, start: Configuration, goal: _C
     """The first way to a candidate that is free: along the cup's axis, or driving ahead."""
     if clearance.distance(goal.pose, goal.arm_rad, touching) < room * TIGHT_M:
         return None
+    free_m = FREE_M if goal.target.across is None else _OPEN_FREE_M
     for via, last in _last_bits(sim, goal, tool, standoff_m, may_drive):
         if not is_free(clearance, last, room * TIGHT_M, touching):
             continue
         for first in _ways(sim, start, via, may_drive):
-            if is_free(clearance, first, room * FREE_M, NO_OWNER, start):
+            if is_free(clearance, first, room * free_m, NO_OWNER, start):
                 return Reach(first.then(last), goal.pose, goal.arm_rad, goal.target)
     return None
 
@@ -191,9 +192,7 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
             if goal.target.across is not None:
                 last = Motion(np.tile(via[0], (_STILL_STEPS, 1)), np.tile(via[1], (_STILL_STEPS, 1))).then(last)
             yield via, last
-    # Fingers would come down beside what they are to take: a base is not as exact as an arm.
-    level = goal.target.across is None or abs(goal.target.direction[2]) < _LEVEL
-    for back in (0.12, 0.3) if may_drive and level else ():
+    for back in (0.12, 0.3) if may_drive else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
         yield via, move(sim, via, end, speed=0.5)
 
