@@ -41,9 +41,9 @@ def object_ghost(name: str, pose: tuple[float, ...]) -> Ghost | Sphere:
     return Ghost(model.shape, model.half_size_m, pose[:3], pose[3:], _GOAL_RGB)
 
 
-def rest_ball(sim: Simulator, rest_m: tuple[float, float, float]) -> Sphere:
-    """A small ball where the end-effector has to come to rest (`rest_m`: base frame)."""
-    return _ball(sim.from_base(rest_m), 0.03, _REST_RGB, 0.6)
+def rest_ball(sim: Simulator, rest_m: tuple[float, float, float] | None = None) -> Sphere:
+    """A small ball where the end-effector has to come to rest (`rest_m`: base frame; None: that of the robot)."""
+    return _ball(sim.from_base(sim.robot.arm.rest_m if rest_m is None else rest_m), 0.03, _REST_RGB, 0.6)
 
 
 def handle_ball(sim: Simulator, handle: str) -> Sphere:

@@ -208,9 +208,9 @@ def contact_terms(sim: Simulator, max_force_n: float) -> dict[str, float]:
             "base_contact": min(sim.base_force_n / sim.robot.base.push_n, 1.0)}
 
 
-def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float]) -> float:
-    """Distance (m) from the end-effector to its resting place, in the base frame."""
-    return math.dist(sim.ee_in_base, rest_m)
+def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float] | None = None) -> float:
+    """Distance (m) from the end-effector to its resting place, in the base frame; None: that of the robot."""
+    return math.dist(sim.ee_in_base, sim.robot.arm.rest_m if rest_m is None else rest_m)
 
 
 def draw_target(episode: Episode, rng: np.random.Generator, sim: Simulator | None = None) -> int:

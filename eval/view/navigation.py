@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,13 @@ from eval.evaluate import Job
 from eval.slots import SEED_STRIDE, episode_seed, failure_of
 from eval.task_from_settings import make_env
 from eval.view.home_in_scene import HomeInScene
-from eval.view.sessions import Session, agent_of, value_of
+from eval.view.sessions import OneAgent, agent_of
 from rearrange.home.geometry import PlanePose
 from rearrange.home.pictures.looks import Looks
 from rearrange.home.pictures.overlay import depth_picture
 from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
 from rearrange.navigation.homes import WALL_M
+from rearrange.navigation.settings import CYLINDER
 
 BODY_RGB, FACE_RGB, GOAL_RGB = (0.2, 0.47, 0.86), (0.95, 0.95, 1.0), (0.89, 0.29, 0.2)
 GOAL_M = 0.15  # radius of the disc that marks a goal
@@ -58,7 +58,7 @@ class CylinderBody:
                 Sphere(self.from_base((radius_m, 0.0, 0.9 * height_m)), 0.4 * radius_m, FACE_RGB, 1.0)]
 
 
-class NavigationSession(Session):
+class NavigationSession(OneAgent):
     """One navigation task; episodes are those of `rearrange eval` with the same seed."""
 
     map_label = "The home from above: green the shortest way, blue what was driven"
@@ -66,11 +66,7 @@ class NavigationSession(Session):
     def __init__(self, job: Job) -> None:
         self.job, self.name, self.env = job, job.skill, make_env(job.skill, **job.env)
         self._agent = agent_of(job, self.env, job.checkpoint)
-        self._body = None if self._is_fetch else CylinderBody(self.env)
-
-    @property
-    def _is_fetch(self) -> bool:
-        return self.env.config.agent == "fetch"
+        self._body = CylinderBody(self.env) if self.env.config.agent == CYLINDER else None
 
     @property
     def sim(self) -> Any:
@@ -79,13 +75,6 @@ class NavigationSession(Session):
     @property
     def step_s(self) -> float:
         return 1.0 / self.env.agent.actions_per_s
-
-    def reload(self, skill: str, file: Path) -> None:
-        self._agent = agent_of(self.job, self.env, str(file))
-
-    @property
-    def value(self) -> float | None:
-        return value_of(self._agent)
 
     def begin(self, number: int) -> None:
         self.number, self.done, self.success, self.reason = number, False, False, ""
@@ -104,8 +93,8 @@ class NavigationSession(Session):
 
     def marks(self) -> list[Any]:
         env, found = self.env, [] if self._body is None else self._body.marks()
-        # The physics of the Fetch measures from inside the outer walls.
-        shift = WALL_M if self._is_fetch else 0.0
+        # The physics of robots measures from inside the outer walls.
+        shift = WALL_M if self._body is None else 0.0
         if (goal := env.episode.goal) is not None:
             found.append(Ghost("cylinder", (GOAL_M, 0.02), (goal[0] - shift, goal[1] - shift, 0.02), rgb=GOAL_RGB,
                                alpha=0.9))

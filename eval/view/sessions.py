@@ -146,7 +146,21 @@ def value_of(agent: Any) -> float | None:
     return float(agent.values[0]) if isinstance(agent, PolicyAgent) else None
 
 
-class SkillSession(Session):
+class OneAgent(Session):
+    """What one agent carries out, or a person. job: says which."""
+
+    job: Any
+    _agent: Any
+
+    def reload(self, skill: str, file: Path) -> None:
+        self._agent = agent_of(self.job, self.env, str(file))
+
+    @property
+    def value(self) -> float | None:
+        return value_of(self._agent)
+
+
+class SkillSession(OneAgent):
     """One skill. taped: whether what a person drives is put on a tape."""
 
     def __init__(self, made: Prepared, driver: Driver | None = None) -> None:
@@ -155,13 +169,6 @@ class SkillSession(Session):
         self.taped = False
         self._tape: Tape | None = None
         self._agent = None if driver else agent_of(self.job, self.env, self.job.checkpoint)
-
-    def reload(self, skill: str, file: Path) -> None:
-        self._agent = agent_of(self.job, self.env, str(file))
-
-    @property
-    def value(self) -> float | None:
-        return value_of(self._agent)
 
     def begin(self, number: int) -> None:
         self.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import mujoco
 import numpy as np
@@ -21,9 +21,27 @@ _OVER_M = 0.006  # kept between the fingers and what the object stands on
 _FINGER_HALF_M = 0.0135
 
 
+def depth_of(sim: Simulator, i: int) -> Callable[[np.ndarray], float]:
+    """How far (m) the middle of object i is behind its surface, along a direction (3,), world."""
+    twin = sim.twin
+    rotation = twin.data.body(f"object_{twin.slot_of(i)}").xmat.reshape(3, 3).copy()
+    geom = twin.model.geom(f"object_{twin.slot_of(i)}").id
+    size, kind = twin.model.geom_size[geom].copy(), int(twin.model.geom_type[geom])
+
+    def depth_m(axis: np.ndarray) -> float:
+        local = np.abs(rotation.T @ axis) + 1e-9
+        if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
+            return float(size[0])
+        if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
+            return min(size[0] / math.hypot(local[0], local[1]), size[1] / local[2])
+        return float((size / local).min())
+
+    return depth_m
+
+
 def grasp_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
     """Aims the fingers at object i, as deep as they go. tilts_rad: of the hand below the horizontal."""
-    hand = sim.robot.hand
+    hand, depth_m = sim.robot.hand, depth_of(sim, i)
     middle = np.array(sim.object_position(i))
     twin = sim.twin
     axes = twin.data.body(f"object_{twin.slot_of(i)}").xmat.reshape(3, 3).copy()
@@ -46,15 +64,6 @@ def grasp_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
                 continue
             for way in (math.atan2(across[0], -across[1]), math.atan2(-across[0], across[1])):
                 yield way, across, half[k]
-
-    def depth_m(axis: np.ndarray) -> float:
-        """From the surface to the middle along `axis`."""
-        local = np.abs(axes.T @ axis) + 1e-9
-        if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-            return float(half[0])
-        if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
-            return min(half[0] / math.hypot(local[0], local[1]), half[2] / local[2])
-        return float((half / local).min())
 
     def aim(heading: float) -> Iterator[Target]:
         for way, across, half_width in ways(heading):

@@ -10,13 +10,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
-import mujoco
 import numpy as np
 
 from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.experts.arm_model import Tool, arm_model
 from skills.experts.clearance import Clearance
-from skills.experts.grasps import FINGERS, OPENING_STEPS, grasp_aim
+from skills.experts.grasps import FINGERS, OPENING_STEPS, depth_of, grasp_aim
 from skills.experts.motion import assemble, servo, still
 from skills.experts.reach_plan import (
     NARROW,
@@ -205,20 +204,7 @@ class PickExpert(ReachingExpert):
 
 def surface_aim(sim: Simulator, i: int, tilts_rad: Sequence[float]) -> Aim:
     """Aims the cup at the middle of object i, at the place where it meets the surface, from above and from the side."""
-    position = np.array(sim.object_position(i))
-    twin = sim.twin
-    rotation = twin.data.body(f"object_{twin.slot_of(i)}").xmat.reshape(3, 3).copy()
-    geom = twin.model.geom(f"object_{twin.slot_of(i)}").id
-    size, kind = twin.model.geom_size[geom].copy(), int(twin.model.geom_type[geom])
-
-    def depth_m(axis: np.ndarray) -> float:
-        """From the surface to the middle along `axis`."""
-        local = np.abs(rotation.T @ axis) + 1e-9
-        if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-            return float(size[0])
-        if kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
-            return min(size[0] / math.hypot(local[0], local[1]), size[1] / local[2])
-        return float((size / local).min())
+    position, depth_m = np.array(sim.object_position(i)), depth_of(sim, i)
 
     def aim(heading: float) -> Iterator[Target]:
         for tilt in tilts_rad:

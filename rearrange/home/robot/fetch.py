@@ -79,8 +79,8 @@ _NOTHING = 'contype="0" conaffinity="0"'
 _PAD = 'priority="2" condim="4" friction="1 0.01 0.0001" solref="0.0167 1" solimp="0.95 0.999 0.0005"'
 """Contacts of a finger: of the pad, whatever it touches."""
 _OPTION = '<option cone="elliptic" impratio="10"/>'
-"""Friction that holds: with a home's own cones all ten objects creep, 2 to 8 mm in 10 s at rest, and the soup can is
-lost (docs/findings/fingers.md)."""
+"""Friction that holds: with a home's own cones objects slip by up to 16 mm in 10 s at rest, with these by 0.6 mm
+(docs/findings/fingers.md)."""
 SERVOS: tuple[tuple[float, float, float], ...] = ((400, 40, 34), (700, 70, 130), (300, 30, 76), (400, 40, 66),
                                                    (150, 12, 30), (150, 12, 26), (60, 4, 8))
 """Of each arm joint: position gain (N m/rad), velocity gain (N m s/rad), torque limit (N m)."""

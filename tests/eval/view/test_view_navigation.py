@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,8 +77,10 @@ def test_it_is_chosen_in_the_page_and_left_again(view, capsys):
     assert "nav=flee" in viewer._page.task.options and "map" not in viewer._page.agent.options
 
 
-def test_the_fetch_stands_in_its_own_physics(view):
-    session = view("nav=pointnav", "nav.agent=fetch", "agent=oracle", "paused=true").session
+@pytest.mark.parametrize("robot", ["fetch", "own_robot:SMALL"])
+def test_a_robot_stands_in_its_own_physics(robot, view, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "examples")
+    session = view("nav=pointnav", f"nav.agent={robot}", "agent=oracle", "paused=true").session
     (goal,) = session.marks()
     for _ in range(3):
         session.step()
