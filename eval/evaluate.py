@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,21 +95,30 @@ def evaluate(job: Job, workers: int | None = None, progress: Callable[..., None]
     spans = [(a, min(a + SLOTS, recorded)) for a in range(0, recorded, SLOTS)]  # pictures take time: small chunks
     spans += [(a, min(a + CHUNK, job.episodes)) for a in range(recorded, job.episodes, CHUNK)]
     chunks = [list(range(*span)) for span in spans]
-    work_done = partial(work_share, job) if recorded < job.episodes and recorded else None
+    work_done = WorkDone(job) if recorded < job.episodes and recorded else None
     results = run_chunks(run_chunk, job, chunks, workers, progress, keep, work_done)
     if not results:
         raise CannotStart(f"no episode of {job.env['episodes']} can be started: in each {NOT_STARTED}.")
     return results
 
 
-def work_share(job: Job, results: Sequence[EpisodeResult]) -> float:
-    """The share of the work that is done: an episode that is filmed takes longer than one that is not."""
-    kinds = [[result.took_s for result in results if (result.index < job.videos) == filmed] for filmed in (True, False)]
-    known = [sum(each) / len(each) for each in kinds if each]
-    each_s = [sum(kind) / len(kind) if kind else min(known, default=0.0) for kind in kinds]
-    counts = job.videos, job.episodes - job.videos
-    total_s = sum(count * each for count, each in zip(counts, each_s, strict=True))
-    return sum(map(sum, kinds)) / total_s if total_s else len(results) / job.episodes
+class WorkDone:
+    """Called with all results so far, the share of the work that is done: an episode that is filmed takes longer than
+    one that is not."""
+
+    def __init__(self, job: Job) -> None:
+        self._counts = job.videos, job.episodes - job.videos  # filmed, and not
+        self._took_s, self._seen = [0.0, 0.0], [0, 0]
+
+    def __call__(self, results: Sequence[EpisodeResult]) -> float:
+        for result in results[sum(self._seen):]:
+            other = int(result.index >= self._counts[0])
+            self._took_s[other] += result.took_s
+            self._seen[other] += 1
+        known = [took_s / seen for took_s, seen in zip(self._took_s, self._seen) if seen]
+        each_s = [took_s / seen if seen else min(known, default=0.0) for took_s, seen in zip(self._took_s, self._seen)]
+        total_s = sum(count * each for count, each in zip(self._counts, each_s))
+        return sum(self._took_s) / total_s if total_s else len(results) / sum(self._counts)
 
 
 def left_out(job: Job, results: Sequence[EpisodeResult]) -> list[str]:

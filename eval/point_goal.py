@@ -31,7 +31,8 @@ from rearrange.home.apartments.segmentation import OBJECT, ROBOT
 from rearrange.home.errors import UserError
 from rearrange.home.pictures.looks import Looks
 from rearrange.home.robot.cameras import mounting
-from rearrange.home.robot.robot import Camera
+from rearrange.home.robot.robot import RANGE_M, Camera
+from rearrange.home.settings.installed_parts import is_importable
 from rearrange.home.settings.own_networks import of_checkpoint
 from rearrange.navigation import CONFIGS
 from rearrange.navigation.agent import CarriedOut, Held, action_space, limited
@@ -65,14 +66,17 @@ def pointnav_config(env: dict[str, Any], name: str) -> PointNavConfig:
     Raises:
         UserError: such a policy cannot drive a robot.
     """
+    if is_importable(agent := str(env.get("agent"))):
+        raise UserError(f"{name} was trained with nav.agent={agent}, which is imported only where it is typed: take a "
+                        "policy of nav.agent=cylinder or of a robot that has a name.")
     env = {key: value for key, value in env.items() if key in PointNavConfig.__dataclass_fields__}
     config = CONFIGS["pointnav"](**env).resolved()
     if config.actions != "discrete" and config.agent == CYLINDER:
         raise UserError(f"{name} was trained with nav.actions={config.actions}: a robot is driven by a policy of "
-                        "discrete actions, or by one of velocities that was trained with nav.agent=fetch.")
-    if config.fov_deg > Camera.fov_deg or config.far_m > Camera.range_m:
+                        "discrete actions, or by one of velocities that was trained with nav.agent= and a robot.")
+    if config.fov_deg > Camera.fov_deg or config.far_m > RANGE_M:
         raise UserError(f"{name} was trained with nav.fov_deg={config.fov_deg:g} and nav.far_m={config.far_m:g}: a "
-                        f"robot's camera sees {Camera.fov_deg:g} degrees and {Camera.range_m:g} m at most.")
+                        f"robot's camera sees {Camera.fov_deg:g} degrees and {RANGE_M:g} m at most.")
     return config
 
 
@@ -177,13 +181,16 @@ def level_depth(sim: Simulator, size: int, config: PointNavConfig) -> np.ndarray
     The robot and what it holds are not in the image, (size, size, 1) float32.
     """
     head = sim.robot.head
+    if config.fov_deg > head.fov_deg:
+        raise UserError(f"this policy of PointNav sees {config.fov_deg:g} degrees, and the head camera of "
+                        f"{sim.robot.said} {head.fov_deg:g}: take another policy, or another robot.")
     drawn = _pixels(size, config.fov_deg, head.fov_deg)
     images = sim.photograph("head", drawn, ("depth", "segmentation"), _level_head(head, config.camera_height_m))
     depth, things = images["depth"][:, :, 0], images["segmentation"][:, :, 0]
     own = (things >= min(ROBOT.values())) & (things <= max(ROBOT.values()))
     if sim.held is not None:
         own |= things == OBJECT + sim.held
-    filled = _without(depth, own) * np.float32(head.range_m / config.far_m)
+    filled = _without(depth, own) * np.float32(RANGE_M / config.far_m)
     first = (drawn - size) // 2
     shown = filled[first:first + size, first:first + size, None]
     return np.clip(shown, np.float32(config.near_m / config.far_m), np.float32(1.0))

@@ -18,6 +18,7 @@ from rearrange.home.settings.own_networks import of_checkpoint
 from rearrange.home.simulation.observations import OBSERVATIONS
 from rearrange.navigation.agent import ACTIONS
 from rearrange.navigation.env import OBSERVED
+from rearrange.navigation.settings import CYLINDER, default_actions
 from trainer.checkpoint import CheckpointError, load_policy
 from trainer.export import FORMATS, export
 
@@ -51,7 +52,8 @@ def meanings(meta: Mapping[str, Any]) -> dict[str, str]:
     meta: what `training_of` says of the policy."""
     env = meta.get("env", {})
     if meta.get("nav"):
-        commands = ("forward speed, left turn rate: 1 is the fastest" if env.get("actions") == "velocity" else
+        actions = env.get("actions") or default_actions(env.get("agent", CYLINDER))
+        commands = ("forward speed, left turn rate: 1 is the fastest" if actions == "velocity" else
                     f"a number: {', '.join(f'{number} {name}' for number, name in enumerate(ACTIONS))}")
         return SEEN | OBSERVED | {"depth": DEPTH.format(camera="level", far=env["far_m"]), "action": commands}
     if not meta.get("skill"):

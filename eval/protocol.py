@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from eval.task_from_settings import group_of, json_safe
-from rearrange.home.settings.environment import HOME_SETTINGS, NAVIGATION, HomeSettings
+from rearrange.home.settings.environment import HOME_SETTINGS, NAVIGATION, HomeSettings, renewed
 from rearrange.navigation import settings as navigation
 from skills import OF_TRAINING, config_class
 
@@ -24,7 +24,6 @@ _NAMED: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {  # settings that di
 _OF_HAB = {  # where no setting is another
     "navigate": "HAB's pose", **dict.fromkeys(NAVIGATION, "Habitat's rule"),
     **dict.fromkeys(("pick", "place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"), HAB_START)}
-_NULL = {"rest_position_m": [0.5, 0.0, 1.0]}  # the Fetch's own: null, and written out in files of version 0.2
 _BY_ITSELF = ("actions", "max_steps")  # of navigation tasks: null stands for what the agent has
 _OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, and of what is recorded: the same task
     "action_parts", "observation_keys", "reward_scales", "max_force_step_n", "placed_radius_m", "angle_reward_within_m",
@@ -36,7 +35,7 @@ def protocol(task: str, env: Mapping[str, Any]) -> str:
     """The protocol of an environment's settings, as in `any start, sim.substeps=8`. Equal names mean equal
     protocols."""
     usual = _usual(task)
-    given = {key: None if value == _NULL.get(key, ...) else value for key, value in json_safe(dict(env)).items()
+    given = {key: value for key, value in renewed(json_safe(dict(env))).items()
              if key not in (*_OF_THE_AGENT, *OF_TRAINING)}
     named = next((found for tasks, found in _NAMED.items() if task in tasks), {})
     starts = {_OF_HAB.get(task, "as it comes"): {}, **named}

@@ -118,7 +118,7 @@ def recorded_skill(options: RecordOptions) -> Prepared:
     choice, env = _evaluated_policy(of_eval, task.name, task.env)
     seen = env["depth_size"] if learned else 0
     if seen and asked not in (None, seen):
-        raise UserError(f"image_size={asked}: the policy of {choice.checkpoint} sees {seen} pixels; leave it out.")
+        raise _other_size(asked, choice, seen)
     env |= {"depth_size": seen or task.env["depth_size"]}
     probe = _fit_to_policy(task.name, env, choice.checkpoint, None, options.episodes, SEED_STRIDE * options.seed,
                            False)
@@ -132,16 +132,23 @@ def watched_navigation(options: RecordOptions) -> Job:
     """Who acts in which environment, of `rearrange view nav=`. UserError for what cannot work."""
     from eval.evaluate import SEED_STRIDE, Job
 
-    agent, task = options.agent, navigation_task(options, options.split, 0)
+    agent, asked = options.agent, options.image_size
+    task, pixels = navigation_task(options, options.split, 0), asked or PICTURE_PIXELS
     learned = agent != "random" and agent not in NAVIGATION_AGENTS and ":" not in agent
     of_eval = options_as(EvalOptions, options, agent="policy" if learned else agent,
-                         checkpoint=agent if learned else None, remote=RemoteSettings(image_size=PICTURE_PIXELS))
+                         checkpoint=agent if learned else None, remote=RemoteSettings(image_size=pixels))
     choice, env = _evaluated_policy(of_eval, task.name, task.env)
-    env |= {"depth_size": env["depth_size"] or PICTURE_PIXELS}
+    if env["depth_size"] and asked not in (None, env["depth_size"]):
+        raise _other_size(asked, choice, env["depth_size"])
+    env |= {"depth_size": env["depth_size"] or pixels}
     probe = _fit_to_policy(task.name, env, choice.checkpoint, None, 1, SEED_STRIDE * options.seed, False)
     _try_agent(agent, probe)
     return Job(task.name, env, of_eval.agent, choice.checkpoint and str(choice.checkpoint), 1, options.seed,
                options.deterministic)
+
+
+def _other_size(asked: int, choice: Choice, seen: int) -> UserError:
+    return UserError(f"image_size={asked}: the policy of {choice.checkpoint} sees {seen} pixels; leave it out.")
 
 
 def _try_agent(agent: str, probe: gymnasium.Env) -> None:

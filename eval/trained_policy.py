@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rearrange.home.errors import UserError
 from rearrange.home.robot import DEFAULT, robot_named
 from rearrange.home.settings import presets
-from rearrange.home.settings.environment import NAVIGATION, WHERE
+from rearrange.home.settings.environment import NAVIGATION, WHERE, renewed
 from rearrange.home.settings.installed_parts import is_importable
 from rearrange.home.settings.own_networks import of_checkpoint
 
@@ -34,6 +34,8 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
     `rearrange train` writes this itself; `trainer.train` keeps what `gymnasium.make` made the environment from.
     """
     meta = content.get("meta", {})
+    if isinstance(meta.get("env"), Mapping):
+        meta = meta | {"env": renewed(meta["env"])}
     made = meta.get("gymnasium")
     if made is None or any(group in meta for group in ("skill", "nav", "scenario")):
         return meta
@@ -45,7 +47,8 @@ def training_of(content: dict[str, Any]) -> dict[str, Any]:
                         ("scenario", (*presets.names("hab"), "scenario"))):
         for name in names:
             if environment_id(name) == made["id"]:
-                env = {key: value for key, value in made["kwargs"].items() if key not in ("name_of_id", "render_mode")}
+                env = renewed({key: value for key, value in made["kwargs"].items()
+                               if key not in ("name_of_id", "render_mode")})
                 name = env.pop(name, name)  # of the ids for all others
                 return {what: name, "env": env, "image_size": env.get("depth_size", HomeSettings.depth_size)}
     return {"environment": made["id"]}
@@ -63,7 +66,8 @@ def settings_of(meta: dict[str, Any]) -> dict[str, Any]:
     A robot of the user's own is not among them: it is imported only where the user typed it.
     """
     env = meta.get("env", {})
-    left_out = {*WHERE, *(("robot", "hand") if is_importable(str(env.get("robot"))) else ())}
+    left_out = {*WHERE, *(("robot", "hand") if is_importable(str(env.get("robot"))) else ()),
+                *(("agent",) if is_importable(str(env.get("agent"))) else ())}
     how = {key: value for key, value in env.items() if key not in left_out}
     return how | {"depth_size": meta.get("image_size", 0)}
 
@@ -73,6 +77,9 @@ def check_robot(file: Path, trained: Mapping[str, Any], env: Mapping[str, Any]) 
 
     trained, env: settings of both environments.
     """
+    if is_importable(str(agent := trained.get("agent"))) and env.get("agent") != agent:
+        raise UserError(f"{file} was trained with nav.agent={agent}, which is imported only where you type it: add "
+                        f"nav.agent={agent}.")
     of, here = ((settings.get("robot") or DEFAULT, settings.get("hand")) for settings in (trained, env))
     if of == here or of[0] == here[0] and robot_named(*of) is robot_named(*here):
         return

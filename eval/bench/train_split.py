@@ -82,7 +82,6 @@ class Watch:
 def split(words: list[str]) -> dict[str, Any]:
     """Train as `rearrange train` would with these words; microseconds of processor time per step of each part, start-up
     of the processes left out, and the share of the time in which the learner waits for environments."""
-
     from eval.engine_settings import engine_config, per_action
     from eval.task_from_settings import skill_task
     from rearrange.command_line.composition.options import options_of

@@ -28,7 +28,7 @@ from eval.recording.folder import STATE as STATE_FILE
 from eval.recording.folder import check_sums, files_of, read_state, starts
 from eval.trained_policy import check_robot
 from rearrange.home.errors import UserError
-from rearrange.home.settings.environment import WHERE
+from rearrange.home.settings.environment import WHERE, renewed
 from trainer.cloning.demonstrations import Demonstration
 from trainer.logs.printable import first_line, printable
 from trainer.machine import memory_bytes
@@ -155,7 +155,7 @@ class Recording:
     def differences(self, env: Mapping[str, Any]) -> list[str]:
         """Settings, in words, that differ between the recording's environment and `env`, but for what is seen and
         where."""
-        theirs, ours = self._about["env"], json.loads(json.dumps(env))
+        theirs, ours = self._about["env"], renewed(json.loads(json.dumps(env)))
         return [f"{key}={printable(theirs[key], 60)} there, {ours[key]} here" for key in ours
                 if key not in NOT_DIFFERENT and theirs.get(key, ours[key]) != ours[key]]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from rearrange.home.action_layout import action_names
 from rearrange.home.errors import UserError
-from rearrange.home.robot.robot import Camera, Robot
+from rearrange.home.robot.robot import RANGE_M, Robot
 
 DEPTH_STEPS = 1 << 16
 """A recorded depth is a multiple of 1 / DEPTH_STEPS; it is off by half of that at most."""
@@ -125,18 +125,19 @@ def rounded_depth(depth: np.ndarray) -> np.ndarray:
 
 
 def depth_codes(depth: np.ndarray) -> np.ndarray:
-    """Depth (0..1) as the numbers of 12 bits of a depth video."""
-    low, high = math.log(NEAREST_M + SHIFT_M), math.log(Camera.range_m + SHIFT_M)
-    metres = np.clip(depth * Camera.range_m, NEAREST_M, Camera.range_m)
+    """Depth (0..1) as the numbers of 12 bits of a depth video; what is nearer than NEAREST_M, also a hole of 0, comes
+    back as NEAREST_M."""
+    low, high = math.log(NEAREST_M + SHIFT_M), math.log(RANGE_M + SHIFT_M)
+    metres = np.clip(depth * RANGE_M, NEAREST_M, RANGE_M)
     steps = (np.log(metres + SHIFT_M) - low) / (high - low) * MOST_CODE
     return np.clip(np.rint(steps), 0, MOST_CODE).astype("<u2")
 
 
 def depth_of_codes(codes: np.ndarray) -> np.ndarray:
     """Depth (0..1) of the numbers of a depth video."""
-    low, high = math.log(NEAREST_M + SHIFT_M), math.log(Camera.range_m + SHIFT_M)
+    low, high = math.log(NEAREST_M + SHIFT_M), math.log(RANGE_M + SHIFT_M)
     found_m = np.exp(codes.astype(np.float64) / MOST_CODE * (high - low) + low) - SHIFT_M
-    return np.clip(found_m / Camera.range_m, 0.0, 1.0).astype(np.float32)
+    return np.clip(found_m / RANGE_M, 0.0, 1.0).astype(np.float32)
 
 
 def from_image_file(content: bytes, feature: Feature | None = None) -> np.ndarray:

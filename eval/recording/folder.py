@@ -29,6 +29,7 @@ from rearrange.command_line.composition.options import RECORD_FORMATS
 from rearrange.home.errors import UserError
 from rearrange.home.files import open_regular, parse_json, read_bytes, read_json, unzipped
 from rearrange.home.robot import DEFAULT
+from rearrange.home.settings.environment import renewed
 from trainer.checkpoints import owner
 from trainer.logs.printable import first_line, printable
 from trainer.workers.worker import signals_held
@@ -109,12 +110,12 @@ class Full(Exception):
 class Folder:
     """An open recording, which this process works in.
 
-    command: settings, which must be the same again. about: what replaying needs.
+    command: settings, which must be the same again; usual: see `refuse_another`. about: what replaying needs.
     """
 
     def __init__(self, path: Path, files: Files, command: Mapping[str, Any], about: Mapping[str, Any],
-                 most_bytes: float) -> None:
-        self.path, self._files, self._most = path, files, most_bytes
+                 most_bytes: float, usual: Mapping[str, Any] = {}) -> None:
+        self.path, self._files, self._most, self._usual = path, files, most_bytes, usual
         files.robot_type = (about.get("env") or {}).get("robot") or DEFAULT
         self._command, self._about = json.loads(json.dumps(command)), dict(about)
         self.attempts: list[Attempt] = []
@@ -135,7 +136,7 @@ class Folder:
     def _open(self) -> None:
         if (self.path / STATE).exists():
             state = read_state(self.path)
-            refuse_another(self.path, state["command"], self._command)
+            refuse_another(self.path, state["command"], self._command, self._usual)
             self.attempts = [Attempt(*row) for row in state["attempts"]]
             self.tasks = {task: number for number, task in enumerate(state["tasks"])}
             self.number, self.frames, self._sums = state["files"], state["frames"], state.get("sha256", {})
@@ -262,9 +263,13 @@ def _made(path: Path) -> owner.Hold:
         raise _cannot_be_written(path, error) from error
 
 
-def refuse_another(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """UserError where the recording in a folder was made with other settings."""
-    before, now = _flat(before), _flat(now)
+def refuse_another(path: Path, before: Mapping[str, Any], now: Mapping[str, Any],
+                   usual: Mapping[str, Any] = {}) -> None:
+    """UserError where the recording in a folder was made with other settings. usual: those of whoever types nothing, by
+    whole name, for settings that an earlier version did not have."""
+    before, now = (_flat({key: renewed(value) if key in ("skill", "sim") and isinstance(value, Mapping) else value
+                          for key, value in command.items()}) for command in (before, now))
+    before = {key: usual[key] for key in now if key in usual} | before
     different = [f"{key}={before.get(key)}, now {now.get(key)}" for key in {**before, **now}
                  if before.get(key) != now.get(key)]
     if different:
@@ -297,6 +302,8 @@ def read_state(path: Path) -> dict[str, Any]:
                 all(isinstance(task, str) for task in state["tasks"]) and all(map(_is_attempt, state["attempts"]))):
             raise ValueError(f"what it says of {wrong[0] if wrong else 'the recording'} is not of the kind that it "
                              "should be")
+        if isinstance(state["about"].get("env"), dict):
+            state["about"]["env"] = renewed(state["about"]["env"])
         return state
     except FileNotFoundError:
         raise UserError(f"{path} is no recording of rearrange: it has no {STATE}.") from None

@@ -27,7 +27,8 @@ from eval.recording.tape import Recorded
 from eval.recording.video import pixels_of, read_mp4, write_mp4
 from rearrange.home.errors import UserError
 from rearrange.home.files import open_regular, read_json
-from rearrange.home.robot.robot import Camera
+from rearrange.home.robot import DEFAULT
+from rearrange.home.robot.robot import RANGE_M
 from trainer.logs.printable import first_line, printable
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class LeRobotFiles:
 
     packages = ("pyarrow",)
     raw = False
+    robot_type = DEFAULT
 
     def __init__(self, folder: Path, features: Mapping[str, Feature], fps: float) -> None:
         self.folder, self.features, self.fps = folder, dict(features), fps
@@ -216,7 +218,7 @@ class LeRobotFiles:
         return {name: {which: value.tolist() for which, value in of.items()} for name, of in found.items()}
 
     def _described(self, feature: Feature) -> dict[str, Any]:
-        image = {"depth": "image", "image": "image"}.get(feature.kind, "video" if feature.kind in VIDEOS else None)
+        image = "video" if feature.kind in VIDEOS else "image" if feature.kind in ("depth", "image") else None
         said: dict[str, Any] = {"dtype": image or feature.dtype, "shape": list(feature.shape),
                                 "names": feature.names and list(feature.names)}
         if feature.kind == "depth":
@@ -228,7 +230,7 @@ class LeRobotFiles:
                             "video.is_depth_map": depth, "video.fps": self.fps, "has_audio": False}
             if depth:  # as LeRobot 0.6 reads it, in metres
                 said["info"] |= {"is_depth_map": True, "depth_unit": "m", "video.depth_min": NEAREST_M,
-                                 "video.depth_max": Camera.range_m, "video.shift": SHIFT_M, "video.use_log": True}
+                                 "video.depth_max": RANGE_M, "video.shift": SHIFT_M, "video.use_log": True}
         return said
 
 

@@ -19,6 +19,7 @@ from eval.recording.scenario_episodes import ScenarioJob, record_scenario
 from eval.recording.skill_episodes import BEGAN_SOLVED, STEPS_PER_S, SkillJob
 from eval.recording.tape import Recorded
 from rearrange.command_line.composition.options import RecordOptions
+from rearrange.command_line.composition.parse_overrides import compose
 from rearrange.home.errors import UserError
 from trainer.logs.printable import printable
 
@@ -40,17 +41,23 @@ def record(options: RecordOptions, prepare: Callable[[RecordOptions], Prepared])
     if options.depth_video and of_format.raw:
         raise UserError(f"depth_video=true is for format=lerobot; format={options.format} keeps images as they are: "
                         "leave it out.")
+    if options.depth_video and options.image_size == 0:
+        raise UserError("depth_video=true with image_size=0: there is no depth image; leave one of them out.")
     made = (scenario if options.hab else prepare)(options)
     made = replace(made, job=replace(made.job, raw=of_format.raw))
-    known = {key: value for key, value in options.written.items()
-             if key not in FREE and (key, value) != ("depth_video", False)}
-    command = known | {"policy": made.policy}  # as it was before there were depth videos
+    command = {key: value for key, value in options.written.items() if key not in FREE} | {"policy": made.policy}
     out = Path(options.out)
-    folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, options.max_gb * 1e9)
+    folder = Folder(out, of_format(out, made.features, made.fps), command, made.about, options.max_gb * 1e9,
+                    usual_of(options))
     try:
         return _record(folder, made, options)
     finally:
         folder.close()
+
+
+def usual_of(options: RecordOptions) -> dict[str, Any]:
+    """The settings, by whole name, of who chooses the same and types nothing else."""
+    return compose("record", [f"{group}={choice}" for group, choice in options.choices.items()]).values
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from eval.recording.features import ACTION, STATE, VIDEOS, Feature, as_image_fil
 from eval.recording.statistics import Pixels, Stats
 from eval.recording.video import Stream
 from rearrange.home.apartments.episodes import Episode, Handoff, Marker
-from rearrange.home.robot.robot import Camera
+from rearrange.home.robot.robot import RANGE_M
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Tape:
         columns = {name: rows if self._features[name].kind in ("depth", "image") and not self._raw
                    else np.array(rows, self._features[name].dtype) for name, rows in self._rows.items()}
         streams = {name: stream.content() for name, stream in self._streams.items()}
-        pixels = {name: of.stats(Camera.range_m if self._features[name].kind == "depth_video" else
+        pixels = {name: of.stats(RANGE_M if self._features[name].kind == "depth_video" else
                                  1 / 255 if self._features[name].dtype == "uint8" else 1.0)
                   for name, of in self._pixels.items()}
         return Recorded(attempt, start, task, success, failure, len(self._rows[ACTION]), self._reward, self._truncated,

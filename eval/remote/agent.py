@@ -46,7 +46,7 @@ class RemoteAgent:
         self._space, self._prompt = space, prompt
         self._size = math.prod(space.shape)  # 1 for a choice
         self._of_behavior = self._settings.protocol == "behavior"
-        self._asked = self._settings.chunk if (self._settings.chunk or 1) > 1 else None  # actions of an answer
+        self._asked = self._settings.chunk  # actions of an answer; None: as many as the server gives
         self._connections: list[ClientConnection | None] = [None] * slots
         self._about: list[bytes | None] = [None] * slots  # what the server said of itself
         self._questions, self._numbers = itertools.count(1), [0] * slots  # the number of a slot's question

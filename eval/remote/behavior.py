@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 from eval.remote.wire import BadMessage
-from rearrange.home.robot.robot import Camera
+from rearrange.home.robot.robot import RANGE_M
 
 CHUNK_SIZE, CHUNK, RESET = "__action_chunk_size__", "action_chunk", {"reset": True}
 _ROBOT, _PROPRIO = "fetch", "::proprio"
@@ -38,7 +38,7 @@ def message_of(observation: Mapping[str, Any], task_id: int) -> dict[str, Any]:
     for name in _CAMERAS.keys() & observation.keys():
         image = np.asarray(observation[name])
         if name.endswith("depth"):
-            image = image[:, :, 0] * np.float32(Camera.range_m)
+            image = image[:, :, 0] * np.float32(RANGE_M)
         else:
             image = np.concatenate([image, np.full((*image.shape[:2], 1), 255, np.uint8)], axis=2)
         message[_key(name)] = image
@@ -46,7 +46,7 @@ def message_of(observation: Mapping[str, Any], task_id: int) -> dict[str, Any]:
 
 
 def observation_of(message: Mapping[Any, Any], spaces: Mapping[str, gymnasium.spaces.Box],
-                   range_m: float = Camera.range_m) -> dict[str, np.ndarray]:
+                   range_m: float = RANGE_M) -> dict[str, np.ndarray]:
     """The observations that a policy needs, from a message in this layout. BadMessage where one is not in it.
 
     spaces: of these observations, by name. range_m: the depth that the policy sees as 1.

@@ -17,7 +17,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from eval.remote import behavior
 from eval.remote.wire import MOST_BYTES, BadMessage, pack, unpack
-from rearrange.home.robot.robot import Camera
+from rearrange.home.robot.robot import RANGE_M
 from rearrange.home.settings.remote import MOST_ACTIONS
 from trainer.logs.printable import first_line
 
@@ -32,7 +32,7 @@ class Fails(Exception):
 
 
 def make_server(make_policy: Callable[[], Any], spaces: Mapping[str, gymnasium.spaces.Box], about: Mapping[str, Any],
-                host: str, port: int, chunk: int = 1, range_m: float = Camera.range_m) -> Server:
+                host: str, port: int, chunk: int = 1, range_m: float = RANGE_M) -> Server:
     """A server that answers observations with actions. Pages of other sites in a browser are refused.
 
     Each connection has a thread, and a policy with its own memory.
@@ -94,7 +94,7 @@ def _answered(policy: Any, message: Any, spaces: Mapping[str, gymnasium.spaces.B
     """The answer to an observation; None to BEHAVIOR's word that an episode begins. BadMessage; Fails."""
     if not isinstance(message, dict):
         raise BadMessage(f"an observation is a map of arrays, {', '.join(PREFIX + name for name in spaces)}")
-    if message == behavior.RESET:
+    if message.keys() == behavior.RESET.keys() and message["reset"] is True:
         _tried(policy.begin, 0, 0)
         return None
     of_behavior = behavior.is_observation(message)

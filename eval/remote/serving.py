@@ -10,7 +10,7 @@ from eval.remote.connecting import require_packages
 from eval.trained_policy import of_what, training_of
 from rearrange.command_line.composition.options import ServeOptions
 from rearrange.home.errors import UserError
-from rearrange.home.robot.robot import Camera
+from rearrange.home.robot.robot import RANGE_M
 
 
 def run(options: ServeOptions) -> None:
@@ -34,7 +34,7 @@ def run(options: ServeOptions) -> None:
     try:
         server = make_server(lambda: PolicyAgent(content, 1, options.deterministic, options.network, actions),
                              {name: spaces[name] for name in shapes}, about, options.host, options.port,
-                             options.chunk, float(meta.get("env", {}).get("far_m", Camera.range_m)))
+                             options.chunk, float(meta.get("env", {}).get("far_m", RANGE_M)))
     except OSError as error:
         raise UserError(f"host={options.host} port={options.port} cannot be listened at: "
                         f"{error.strerror}.") from error

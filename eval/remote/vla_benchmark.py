@@ -49,6 +49,8 @@ class Homes(StepBenchmark):
         for task in self._tasks:
             if task.partition("=")[0] not in ("hab", "skill") or not task.partition("=")[2]:
                 raise UserError(f"tasks: {task!r} is no task: write hab= or skill= and a name, as in hab=set_table.")
+        if not self._tasks:
+            raise UserError("tasks=[] names no task: write hab= or skill= and a name.")
         self._enter(self._tasks[0])
 
     @classmethod
@@ -59,6 +61,8 @@ class Homes(StepBenchmark):
         """Make the environment of a task, where it is another one."""
         if task != self._name:
             group, _, name = task.partition("=")
+            if self._name:
+                self._env.close()
             self._env = (make_scenario_env if group == "hab" else make_env)(name, **self._settings)
             self._name = task
 

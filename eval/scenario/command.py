@@ -141,16 +141,16 @@ def make_job(options: EvalOptions, videos: str = "", every_skill: bool = False) 
     if options.subtasks and agent in ("monolithic", "tp_spa"):
         raise UserError(f"subtasks=true evaluates the skills of a plan alone, which agent={agent} does not have: "
                         "take agent=tp_srl.")
-    needed: list[str] = []
+    needed, typed = [], options.typed("sim")
     if agent == "monolithic":
         found = _whole_task(options)
     else:
         needed = list(SKILLS) if every_skill else needed_skills(options, rules)
         found = sources(asked, options.skills, needed, Path(options.output), scenario.name, options.network,
                         options.remote, homes.observations, homes.camera_size,
-                        {key: getattr(homes, key) for key in ROBOT if key in options.typed("sim")})
+                        {key: getattr(homes, key) for key in ROBOT if key in typed})
     env = _homes(homes) | {"split": options.split}
-    env |= shared_settings(found, {key: getattr(homes, key) for key in SHARED if key in options.typed("sim")})
+    env |= shared_settings(found, {key: getattr(homes, key) for key in SHARED if key in typed})
     # An episode of a file that is run twice is no second sample.
     count, file = options.episodes, env.get("episodes")
     count = count if file is None else min(count, len(read_episodes(file)))

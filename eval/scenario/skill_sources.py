@@ -179,7 +179,8 @@ def _read(choice: Choice, network: str | None, robot: Mapping[str, Any]) -> Sour
                         f"as skills.{skill}=.")
     env = trained_settings(path, meta, skill)
     if robot or is_importable(str(env.get("robot"))):  # which is imported only where the user typed it
-        check_robot(path, env, robot)
+        # a robot that was typed without a hand has the policy's
+        check_robot(path, env, {"hand": env.get("hand")} | dict(robot) if "robot" in robot else robot)
     fields = {each.name for each in dataclasses.fields(config_class(skill))}
     source = Source("policy", str(path), meta.get("image_size", 0), {k: v for k, v in env.items() if k in fields},
                     {k: v for k, v in env.items() if k in SHARED}, network if "network" in content else None,

@@ -138,7 +138,11 @@ def _navigation(options: RecordOptions) -> Chosen:
     name = options.choices["nav"]
     run = run_of(options.agent, name, Path(options.output))
     file = checkpoint.newest(run) if run else None
-    job = watched_navigation(replace(options, agent=str(file)) if file else options)
+    asked = replace(options, agent=str(file)) if file else options
+    if ":" in options.agent:
+        job = Apart(f"agent={options.agent}").call("load", LOAD_S, watched_navigation, asked)
+    else:
+        job = watched_navigation(asked)
     loaded = {name: Path(job.checkpoint)} if job.checkpoint else {}
     return Chosen(NavigationSession(job), options, {name: run} if run else {}, loaded)
 

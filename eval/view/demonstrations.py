@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.recording.folder import STATE, Folder, Full, files_of, read_state, refuse_another
-from eval.recording.record import Prepared, spoken_size
+from eval.recording.record import Prepared, spoken_size, usual_of
 from eval.recording.tape import Recorded
 from rearrange.command_line.composition.options import RecordOptions
 from rearrange.command_line.runs.names import folder_name
@@ -82,7 +82,7 @@ def _add(root: Path, made: Prepared, options: RecordOptions, episode: Recorded) 
     """Add one episode. A line for people. UserError where it is not in the data set afterwards."""
     path, keep = root / folder_name(made.name), episode.success or not options.successes_only
     folder = Folder(path, files_of(FORMAT)(path, made.features, made.fps), _command(options), made.about,
-                    options.max_gb * 1e9)
+                    options.max_gb * 1e9, usual_of(options))
     try:
         folder.add(dataclasses.replace(episode, attempt=len(folder.tried)), keep)
         folder.write()

@@ -146,14 +146,13 @@ OF_SCENES = {  # action -> its settings
 def scenes(options: of.ScenesOptions) -> None:
     """`rearrange scenes export | list | check | view | measure | episodes`."""
     asked = [group for group in ("skill", "hab") if getattr(options, group)]
-    typed = [word.lstrip("+").partition("=")[0] for word in options.words]
-    if asked and options.action != "episodes":
-        raise UserError(f"{asked[0]}= says which episodes rearrange scenes episodes writes; rearrange scenes "
-                        f"{options.action} takes none.")
-    if unused := next((key for key in typed if key != "action" and key not in OF_SCENES[options.action]), None):
-        takes = ", ".join(action for action, settings in OF_SCENES.items() if unused in settings)
-        raise UserError(f"{unused}= is for rearrange scenes {takes}; rearrange scenes {options.action} takes "
-                        f"{', '.join(f'{key}=' for key in OF_SCENES[options.action])}.")
+    for key in (word.lstrip("+").partition("=")[0] for word in options.words):
+        of = "skill.*" if key.startswith("skill.") else key.partition(".")[0]  # hab.clutter changes what is drawn
+        if of != "action" and of not in OF_SCENES[options.action]:
+            takes = ", ".join(action for action, settings in OF_SCENES.items() if of in settings)
+            here = ", ".join(f"{each}=" for each in OF_SCENES[options.action])
+            raise UserError(f"{key}= {f'is for rearrange scenes {takes}' if takes else 'changes no scenes'}; rearrange "
+                            f"scenes {options.action} takes {here}.")
     if options.action == "episodes":
         return _scene_episodes(options, asked)
     if options.action != "export":

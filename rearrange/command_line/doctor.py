@@ -47,9 +47,10 @@ _PROBES = {
     "ffmpeg": "import imageio_ffmpeg as f; print(f.get_ffmpeg_version())",
     "cuda": "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else torch.version.cuda)",
     "entry points": """
-import json
-from rearrange.home.settings.installed_parts import NETWORKS, SCENARIOS, SKILLS
-print(json.dumps([line for offered in (NETWORKS, SKILLS, SCENARIOS) for line in offered.broken()]))
+import json, os
+from rearrange.home.settings.installed_parts import NETWORKS, ROBOTS, SCENARIOS, SKILLS
+print(json.dumps([line for offered in (NETWORKS, SKILLS, SCENARIOS, ROBOTS) for line in offered.broken()]), flush=True)
+os._exit(0)  # what was imported may print at its end
 """,
     "compiled": "from rearrange.home.numba_cache import kept_in; print(kept_in() or '')",
     "egl": """
@@ -239,11 +240,11 @@ def _compiled(answer: Answer) -> Finding:
 
 
 def _entry_points(answer: Answer) -> list[Finding]:
-    """Networks, skills and scenarios of other packages, each of which was imported; a line for each that does not load.
-    """
+    """What other packages offer, networks, skills, scenarios and robots, all of which was imported: a line for each
+    that does not load."""
     broken = json.loads(answer.text or "[]") if answer.good else [answer.text]
     return [Finding(False, "entry point", said, "upgrade or uninstall that package") for said in broken] or [
-        Finding(True, "entry points", "networks, skills and scenarios of other packages load")]
+        Finding(True, "entry points", "networks, skills, scenarios and robots of other packages load")]
 
 
 def _cuda(answer: Answer | None) -> Finding:

@@ -25,6 +25,7 @@ from rearrange.home.pictures.depth_noise import noisy_depth, punch_holes
 from rearrange.home.pictures.looks import PLAIN, LookSeeds, draw_looks
 from rearrange.home.pictures.spectator_camera import SpectatorCamera
 from rearrange.home.pictures.window import WatchedEnv
+from rearrange.home.robot.robot import RANGE_M
 from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.observations import CAMERA_OF, OBSERVATIONS, Observation, wording
 from rearrange.home.simulation.simulator_interface import PICTURE_SIZE, Point
@@ -172,7 +173,7 @@ class HomeScene:
     def _measured(self, depth: np.ndarray) -> np.ndarray:
         """A depth image with the noise and the holes that there shall be."""
         if self.settings.random_depth_noise:
-            noisy_depth(depth, self.sim.robot.head.range_m, self.settings.random_depth_noise, self._look_rng)
+            noisy_depth(depth, RANGE_M, self.settings.random_depth_noise, self._look_rng)
         if self.settings.random_depth_holes:
             punch_holes(depth, self.settings.random_depth_holes, self._look_rng)
         return depth

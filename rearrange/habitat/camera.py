@@ -15,8 +15,9 @@ from rearrange.habitat.robot import ROBOT
 from rearrange.home.apartments.segmentation import MOST, NOTHING
 from rearrange.home.numba_cache import float32, njit
 from rearrange.home.robot.cameras import mounting
+from rearrange.home.robot.robot import RANGE_M
 
-FOV_DEG, RANGE_M = ROBOT.head.fov_deg, ROBOT.head.range_m
+FOV_DEG = ROBOT.head.fov_deg
 _SMALLEST = 8  # pixels of the camera that is always there: with none, Habitat makes no renderer
 # Image -> Habitat's type of sensor, Magnum's format of pixels, and the array that they are read into.
 _KINDS = {"depth": ("DEPTH", "R32F", np.float32, ()), "rgb": ("COLOR", "RGBA8_UNORM", np.uint8, (4,)),

@@ -19,6 +19,7 @@ from rearrange.home.apartments import segmentation
 from rearrange.home.apartments.parts import Part
 from rearrange.home.geometry import PlanePose
 from rearrange.home.robot.cameras import camera_points, to_world
+from rearrange.home.robot.robot import RANGE_M
 from rearrange.home.simulation.scenes.drawers_and_doors import plain_name
 from rearrange.home.simulation.simulator_interface import NOTHING
 
@@ -50,7 +51,7 @@ def owners_in(depth: np.ndarray, base_pose: PlanePose,
         base_pose: x, y (m) and yaw (rad) of the robot.
         shapes: owner's number and box; a pixel belongs to the first box in which it lies.
     """
-    metres = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(ROBOT.head.range_m)).astype(np.float32)
+    metres = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(RANGE_M)).astype(np.float32)
     flat = metres.ravel()
     seen = np.flatnonzero(np.isfinite(flat))
     points = to_world(camera_points(ROBOT.head, flat, seen), base_pose)

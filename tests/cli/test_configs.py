@@ -112,7 +112,7 @@ def test_what_is_typed_stays_in_its_own_settings():
     words = ["skill=pick", "policy=light", "ppo=paper", "logger=wandb"]
     before = settings.compose("train", words)
     typed = settings.compose("train", [*words, "skill.reward_scales.success=9", "logger.wandb.mode=online"])
-    typed.config["policy"]["critic_keys"].append("x")
+    typed.values["policy.critic_keys"].append("x")
     typed.values["policy.encoder"] = "other"
     assert settings.compose("train", words).config == before.config
 

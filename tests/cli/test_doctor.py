@@ -118,17 +118,18 @@ def test_an_entry_point_that_does_not_load_is_one_sentence(tmp_path):
     place = tmp_path / "shed-1.0.dist-info"
     place.mkdir()
     (place / "METADATA").write_text("Metadata-Version: 2.1\nName: shed\nVersion: 1.0\n")
-    (tmp_path / "shed.py").write_text("class Net: pass\nclass Push: pass\n")
+    (tmp_path / "shed.py").write_text("import atexit\nclass Net: pass\nclass Push: pass\n"
+                                      "atexit.register(print, 'bye')\n")
     (tmp_path / "rotten.py").write_text("raise ImportError('no libGL\\nat all')\n")
     (tmp_path / "task.yaml").write_text("name: task\n")
     (place / "entry_points.txt").write_text(
         "[rearrange.policies]\nnet = shed:Net\nold = shed:Gone\n[rearrange.skills]\npush = shed:Push\nbad = rotten:X\n"
-        "[rearrange.scenarios]\ntask = shed:task.yaml\nlost = shed:lost.yaml\n")
+        "[rearrange.scenarios]\ntask = shed:task.yaml\nlost = shed:lost.yaml\n[rearrange.robots]\narm = shed:Nothing\n")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); " + doctor._PROBES["entry points"].lstrip()
     found = doctor._entry_points(doctor.probe({"entry points": code})["entry points"])
     said = [finding.text for finding in found]
     assert [words.split(":")[0] for words in said] == ["network of the package shed", "skill of the package shed",
-                                                       "scenario of the package shed"]
+                                                       "scenario of the package shed", "robot of the package shed"]
     assert "old cannot be loaded: AttributeError" in said[0]
     assert "bad cannot be loaded: ImportError: no libGL" in said[1]
     assert "lost cannot be read: there is no file lost.yaml" in said[2]

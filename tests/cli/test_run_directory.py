@@ -302,6 +302,35 @@ def test_a_run_of_an_older_version_goes_on_with_the_defaults_of_what_it_lacks(fr
     assert front_door("train name=a resume=force trainer.overlap=true")[0] == 130 and work.calls[-1][1].collect.overlap
 
 
+def test_a_run_of_version_0_2_in_habitat_goes_on(front_door, work):
+    """Its config.yaml calls the URDF sim.robot, null where that is the usual one."""
+    work.behave = stop
+    for name, urdf in (("a", "null"), ("b", "mine.urdf")):
+        front_door(f"train skill=pick sim=habitat sim.scene_dataset=x.json name={name}")
+        path = PICK / name / "config.yaml"
+        lines = [line for line in path.read_text().splitlines() if not line.startswith(("  robot", "  hand"))]
+        path.write_text("\n".join(each + f"\n  robot: {urdf}" * (each == "sim:") for each in lines) + "\n")
+        assert front_door(f"train name={name} resume=true")[0] == 130
+        sim = work.calls[-1][1].sim
+        assert (sim.robot, sim.robot_urdf) == ("fetch", None if urdf == "null" else urdf)
+
+
+def test_a_robot_that_has_to_be_typed_is_not_imported_by_a_run(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick name=a")
+    path = PICK / "a" / "config.yaml"
+    path.write_text(path.read_text().replace("  robot: fetch", "  robot: nowhere.at_all:ROBOT"))
+    status, _, error = front_door("train name=a resume=force steps=64")
+    assert status == 2 and "which is imported only where you type it: add sim.robot=nowhere.at_all:ROBOT" in error
+
+
+def test_settings_of_another_choice_do_not_stay(front_door, work):
+    work.behave = stop
+    front_door("train skill=pick name=a logger=wandb")
+    assert front_door("train name=a resume=force logger=tensorboard")[0] == 130
+    assert "wandb: null" in (PICK / "a" / "config.yaml").read_text()
+
+
 @pytest.mark.parametrize("text, said", [("steps: banana", "steps=banana is not allowed"),
                                         ("ppo: 3", "ppo is not a group"), ("seed: -1", "seed=-1 is not allowed")])
 def test_a_setting_that_cannot_be_is_told_by_its_file(front_door, work, text, said):

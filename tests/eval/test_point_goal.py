@@ -10,7 +10,7 @@ from eval.scenario.skill_sources import sources
 from planner.spa.controllers import Memory
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import wrap_angle
-from rearrange.home.robot.fetch import HEAD
+from rearrange.home.robot.robot import RANGE_M
 from rearrange.navigation import CONFIGS
 from skills import make_env
 from tests.eval.scenario.hab_checkpoints import untrained
@@ -71,14 +71,14 @@ def test_the_same_episode_is_driven_alike_and_mean_actions_otherwise(file, env):
 def test_the_level_camera_sees_no_robot_and_floor_where_floor_is(env):
     env.reset(seed=0, options={"episode": 1})
     config = CONFIGS["pointnav"]()
-    image = level_depth(env.sim, 32, config) * HEAD.range_m
+    image = level_depth(env.sim, 32, config) * RANGE_M
     assert image.shape == (32, 32, 1) and image.dtype == np.float32
     slope = (31 - 15.5) * 2 / 32  # of the last row
     assert image[-1, :, 0].max() <= config.camera_height_m / slope + 1e-3
     assert image.min() > 0.3, "the arm is nearer than anything else"
     narrow = level_depth(env.sim, 16, CONFIGS["objectnav"](near_m=0.0, far_m=10.0, fov_deg=2
                                                            * math.degrees(math.atan(0.5)), camera_height_m=1.25))
-    np.testing.assert_array_equal(narrow * HEAD.range_m, image[8:24, 8:24])
+    np.testing.assert_array_equal(narrow * RANGE_M, image[8:24, 8:24])
 
 
 def test_a_policy_of_pointnav_is_a_source_of_navigate_alone(file, found, tmp_path):

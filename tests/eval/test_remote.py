@@ -315,6 +315,9 @@ def test_a_client_of_behavior_is_answered_as_its_evaluator_wants():
                             ({"robot_r1::robot_r1:head_camera:Camera:0::rgb": None}, "no array of numbers")):
             connection.send(pack(sent | wrong))
             assert said in connection.recv(60.0)
+        for reset in (np.zeros(2, bool), np.array([True])):
+            connection.send(pack({"reset": reset}))
+            assert "observation/" in connection.recv(60.0), "an answer, and no closed connection"
         connection.send(pack({"robot_r1::proprio": sent["robot_r1::proprio"]}))
         assert "<robot>::<robot>:head_camera:Camera:0::" in connection.recv(60.0)
 
@@ -323,6 +326,10 @@ def test_our_server_gives_a_chunk_of_its_own_accord():
     with running(make_server(Counting, {"joint": BOXES["joint"]}, {}, "127.0.0.1", 0, chunk=3)) as url:
         one = agent(url)
         assert [one.act({0: SEEN})[0][0] * 8 for _ in range(4)] == [1, 2, 3, 4]
+        assert len(one._chunks[0]) == 2  # noqa: SLF001 of the second chunk
+        one.end(0)
+        one = agent(url, settings=RemoteSettings(timeout_s=60.0, chunk=1))
+        assert [one.act({0: SEEN})[0][0] * 8 for _ in range(2)] == [1, 2] and not one._chunks[0]  # noqa: SLF001
         one.end(0)
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import rearrange
+from eval.point_goal import level_depth, pointnav_config
 from eval.policy_file import meanings
-from eval.recording.folder import Folder
+from eval.protocol import protocol
+from eval.recording.folder import Folder, refuse_another
 from eval.recording.lerobot import LeRobotFiles
-from eval.recording.replay import replay
+from eval.recording.replay import replay as replayed
 from eval.scenario.skill_sources import Source, sources
-from eval.trained_policy import check_robot, settings_of
+from eval.trained_policy import check_robot, settings_of, training_of
 from rearrange.command_line import listing
 from rearrange.home.action_layout import action_meanings
 from rearrange.home.errors import UserError
 from rearrange.home.robot import robot_named
+from rearrange.navigation import CONFIGS
 from skills import pretrained
 from tests.eval.recording.fake import FEATURES, recorded
 
@@ -54,6 +59,43 @@ def test_a_checkpoint_brings_a_robot_that_has_a_name_and_none_that_has_to_be_typ
     assert settings_of({"env": {"robot": HIDDEN, "hand": "hook"}}) == {"depth_size": 0}
 
 
+def test_a_navigation_policy_does_not_have_its_robot_imported():
+    trained = {"agent": HIDDEN, "actions": "velocity"}
+    assert settings_of({"env": trained}) == {"actions": "velocity", "depth_size": 0}
+    with pytest.raises(UserError, match="nav.agent=nowhere.at_all:ROBOT, which is imported only where you type it"):
+        check_robot(POLICY, trained, {"agent": "fetch"})
+    with pytest.raises(UserError, match="which is imported only where it is typed"):
+        pointnav_config(trained, "mine.pt")
+    assert not [name for name in sys.modules if name.startswith("nowhere")]
+
+
+def test_a_checkpoint_of_version_0_2_is_of_the_fetch_whose_urdf_it_names():
+    env = {"robot": "robots/f.urdf", "rest_position_m": [0.5, 0.0, 1.0]}
+    meta = training_of({"meta": {"skill": "pick", "env": env}})
+    assert meta["env"] == {"robot_urdf": "robots/f.urdf", "rest_position_m": None}
+    check_robot(POLICY, meta["env"], {"robot": "fetch"})
+    assert "arm.shoulder_pan" in meanings(meta | {"env": meta["env"] | {
+        "action_parts": ["arm"], "base_speed_m_s": 1.0, "base_turn_rad_s": 1.5}})["action"]
+    assert protocol("pick", env) == "HAB's start, sim.robot_urdf=robots/f.urdf"
+    assert protocol("pick", {"robot": None, "rest_position_m": [0.5, 0.0, 1.0]}) == "HAB's start"
+
+
+def test_a_recording_of_version_0_2_goes_on_where_what_is_new_has_its_defaults():
+    before = {"skill": {"rest_position_m": [0.5, 0.0, 1.0], "max_steps": 200}, "sim": {"robot": None}, "image_size": 64}
+    now = {"skill": {"rest_position_m": None, "max_steps": 200}, "sim": {"robot": "fetch", "hand": None},
+           "image_size": 64, "depth_video": False}
+    usual = {"sim.robot": "fetch", "sim.hand": None, "depth_video": False}
+    refuse_another(POLICY, before, now, usual)
+    with pytest.raises(UserError, match="depth_video=False, now True"):
+        refuse_another(POLICY, before, now | {"depth_video": True}, usual)
+
+
+def test_a_narrow_camera_is_refused_by_a_policy_that_sees_more():
+    robot = SimpleNamespace(head=replace(robot_named().head, fov_deg=60.0), said="narrow with suction")
+    with pytest.raises(UserError, match="sees 90 degrees, and the head camera of narrow with suction 60"):
+        level_depth(SimpleNamespace(robot=robot), 32, CONFIGS["pointnav"]())
+
+
 def test_policies_of_the_package_are_of_the_fetch_in_python_in_plans_and_in_the_list(tmp_path):
     with pytest.raises(UserError, match="pick.pt is of the robot fetch, not of own_robot:SMALL"):
         rearrange.load_pretrained("pick", robot=OWN)
@@ -81,7 +123,7 @@ def test_a_recording_of_a_robot_that_has_to_be_typed_is_not_replayed_without(tmp
     Folder(tmp_path, LeRobotFiles(tmp_path, FEATURES, 30), {"format": "lerobot"},
            {"skill": "pick", "env": {"robot": HIDDEN}}, 1e9).close()
     with pytest.raises(UserError, match="recording of the robot nowhere.at_all:ROBOT, .* add sim.robot=nowhere"):
-        replay(tmp_path, 1, 1)
+        replayed(tmp_path, 1, 1)
 
 
 @pytest.mark.parametrize("env, robot", [({}, "fetch"), ({"robot": OWN}, OWN)])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from eval import video as of_video
-from eval.evaluate import EpisodeResult, Job, run_chunk, work_share, write
+from eval.evaluate import EpisodeResult, Job, WorkDone, run_chunk, write
 from eval.scenario.video import PLAN_LINES
 from eval.video import FAILURE_RGB, PANEL_RGB, SUCCESS_RGB, VideoError, VideoWriter, compose, fit
 from rearrange.command_line.runs.run_directory import write_whole
@@ -299,6 +299,8 @@ def test_the_work_that_is_done_counts_the_film_where_there_is_one():
     job = Job("pick", {}, "random", None, 10, videos=2)
     of = {index: EpisodeResult(index, "", "", True, None, 3, 1.0, took_s=10.0 if index < 2 else 1.0)
           for index in range(10)}
-    done = [work_share(job, [of[index] for index in indices]) for indices in ((0, 1), (0, 2), range(2, 10), range(10))]
+    done = [WorkDone(job)([of[index] for index in indices]) for indices in ((0, 1), (0, 2), range(2, 10), range(10))]
     assert done == pytest.approx([20 / 100, 11 / 28, 8 / 10, 1.0]), "one kind stands for the other until both are known"
-    assert work_share(job, []) == 0.0
+    assert WorkDone(job)([]) == 0.0
+    share, results = WorkDone(job), [of[index] for index in range(10)]
+    assert [share(results[:count]) for count in (3, 3, 10)] == [WorkDone(job)(results[:count]) for count in (3, 3, 10)]

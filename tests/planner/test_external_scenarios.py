@@ -143,7 +143,8 @@ def test_a_scenario_that_scenes_do_not_allow_is_refused_with_the_reason(tmp_path
 @pytest.mark.parametrize(("words", "said"), [
     ([], "name a data set with dataset="), (["hab=set_table", "skill=pick"], "name a data set with dataset="),
     (["hab=set_table", "out=x.json"], r"out=x.json should be a file \*.json.gz"),
-    (["hab=set_table", "action=list"], "rearrange scenes list takes none"),
+    (["hab=set_table", "action=list"], "hab= is for rearrange scenes episodes; rearrange scenes list takes dataset=."),
+    (["skill=pick", "skill.max_steps=5"], "skill.max_steps= changes no scenes"),
     (["action=list", "furniture=wide"], "furniture= is for rearrange scenes export, measure; rearrange scenes list"),
     (["hab=set_table", "furniture=wide"], "rearrange scenes episodes takes dataset=, scenes="),
     (["action=measure", "split=test"], "split= is for rearrange scenes export, episodes"),

@@ -102,9 +102,6 @@ def _digest(file: IO[bytes], length: int) -> bytes:
     return digest.digest()
 
 
-__all__ = ["plain", "plain_rng", "rng_from_plain"]
-
-
 def plain(value: Any) -> Any:
     """Values as a checkpoint holds them: lists, Python's numbers, paths as text. ValueError for what cannot be."""
     if isinstance(value, dict):

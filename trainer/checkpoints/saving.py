@@ -21,9 +21,7 @@ from trainer.learner import Learner
 from trainer.ranks.ranks import Ranks
 
 if TYPE_CHECKING:
-    from trainer.callbacks import TrainingLog
     from trainer.faults.stopping import Stop
-    from trainer.learner import Learner
 
 _log = logging.getLogger(__name__)
 

@@ -163,7 +163,9 @@ def _hyper_parameters(settings: Mapping[str, Any], group: str) -> Any:
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionStartInfo
 
     start = SessionStartInfo(group_name=group, start_time_secs=time.time())
-    for name, value in ((name, value) for name, value in leaves(settings) if value is not None):
+    for name, value in leaves(settings):
+        if value is None or value == {}:
+            continue
         kind = ("bool_value" if isinstance(value, bool) else "number_value" if isinstance(value, int | float)
                 else "string_value")
         setattr(start.hparams[name], kind, str(value) if kind == "string_value" else value)

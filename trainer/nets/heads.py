@@ -1,4 +1,4 @@
-"""What stands before and behind the layers of the engine's network.
+"""Initialisation, action distributions, normalisation and precision of the engine's network.
 
 Action distributions are pure functions of tensors: a diagonal Gaussian for Box, a categorical for each discrete part.
 `torch.distributions` costs about as much per call as the whole `light` policy on a CPU; these are the formulas alone.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,7 +74,7 @@ class Options:
 
     def typed(self, group: str) -> set[str]:
         """The settings of a group that were typed, without the name of the group."""
-        keys = (word.split("=")[0] for word in self.words)
+        keys = (word.lstrip("+").partition("=")[0] for word in self.words)
         return {key.removeprefix(f"{group}.") for key in keys if key.startswith(f"{group}.")}
 
 
@@ -550,12 +551,12 @@ def keys(group: str, choice: str) -> tuple[Key, ...]:
 def values(group: str, choice: str) -> dict[str, Any]:
     """Full name -> value of what a choice brings: the defaults of its dataclasses, and what its file changes."""
     changed = presets.preset(group, choice).values if choice in presets.names(group) else {}
-    return defaults(keys(group, choice)) | dict(leaves(changed))
+    return defaults(keys(group, choice)) | {name: copy(value) for name, value in leaves(changed)}
 
 
 def defaults(keys: Iterable[Key]) -> dict[str, Any]:
     """Full name -> default; None for what has to be given."""
-    return {key.name: None if key.default is MISSING else key.default for key in keys if not key.is_block}
+    return {key.name: None if key.default is MISSING else copy(key.default) for key in keys if not key.is_block}
 
 
 def all_keys(command: str, chosen: Iterable[tuple[str, str]]) -> dict[str, Key]:
@@ -604,7 +605,8 @@ def options_of(settings: Settings) -> Any:
     made, chosen = {**written, "collect": written.get("trainer")}, {}
     for group, choice in settings.choices.items():
         if group in ("skill", "nav", "sim", "logger"):
-            chosen[group] = made_of(_classes(group, choice)[0], {**written[group], group: choice})
+            named = {"sim": choice} if group == "sim" else {}
+            chosen[group] = made_of(_classes(group, choice)[0], written[group] | named)
     if "hab" in settings.choices:
         from planner.scenarios import make_scenario  # which reads its problem
 

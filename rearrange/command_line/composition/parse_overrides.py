@@ -29,7 +29,7 @@ from rearrange.home.settings.environment import NAVIGATION_AGENTS, SEEING
 from rearrange.home.settings.setting_fields import Key, NotAllowed, Rule, keys_of
 from rearrange.home.settings.yaml_files import resolved
 from skills import without_entry
-from trainer.setting_rules import converted, leaves, nested, plain_of
+from trainer.setting_rules import converted, leaves, nested, plain_of, shown
 
 REQUIRED = {"train": "skill", "eval": "skill", "record": "skill", "view": "skill", "bench": "bench",
             "tools": "hab"}
@@ -366,8 +366,8 @@ def _apply(values: dict[str, Any], override: Override, command: str, lines: dict
             values[key] = each
         elif each != {}:
             if key not in lines:
-                raise UserError(f"{key}={each} is not allowed: {key} is a group of settings; set one of them, such as "
-                                f"{parts[0]}.")
+                raise UserError(f"{key}={shown(each)} is not allowed: {key} is a group of settings; set one of them, "
+                                f"such as {parts[0]}.")
             values |= dict.fromkeys(parts, _converted(key, each, lines[key].rule, f" For one alone: {parts[0]}=."))
 
 
@@ -428,13 +428,16 @@ def nearest(name: str, known: list[str]) -> str | None:
 def checked_values(values: dict[str, Any], lines: dict[str, Key]) -> dict[str, Any]:
     """Every value in the type of the rule of its key. UserError for one that this refuses."""
     try:
-        values = dict(leaves(resolved(nested(values)))) if "${" in str(values) else values
+        read = dict(leaves(resolved(nested(values)))) if "${" in str(values) else dict(values)
     except ValueError as error:
         raise UserError(f"cannot read a value: {error}.") from error
-    for name, value in values.items():
+    if group := next((name for name in values if name not in read), None):
+        raise UserError(f"{group}={values[group]} is not allowed: that is a group of settings.")
+    values = read
+    for name, value in list(values.items()):
         right = _converted(name, value, lines[name].rule, HINTS.get(name, "")) if name in lines else value
         if type(right) is not type(value):  # else it stands as it was typed: [1, 2] for a list of numbers
-            values = values | {name: right}
+            values[name] = right
     return values
 
 

@@ -80,8 +80,13 @@ def settings_to_resume(command: str, words: list[str]) -> Settings:
     network = now.value("policy.network")
     if "policy" not in typed and (again := installed_parts.NETWORKS.as_typed("policy", network)):
         raise UserError(f"{path} trains the network {network}, which is imported only where you type it: add{again}.")
+    for key in ("sim.robot", "nav.agent"):
+        robot = saved.values.get(key)
+        if key not in typed and (again := installed_parts.ROBOTS.as_typed(key, robot)):
+            raise UserError(f"{path} trains the robot {robot}, which is imported only where you type it: add{again}.")
     typed_now = difference(compose(command, list(saved.overrides)).values, now.values)
-    values = saved.values | {key: new for key, (_, new) in typed_now.items()}
+    # settings of another choice than the run's are the new one's alone
+    values = {key: new if key in typed_now else saved.values.get(key, new) for key, new in now.values.items()}
     values |= {"name": path.name, "output": output, "resume": now.value("resume")}
     try:
         values = checked_values(values, now.keys)
@@ -95,6 +100,8 @@ def _saved_settings(path: Path, command: str) -> Settings:
     """The settings of a run as this version has them: those that it did not know yet have their defaults, those that
     are no longer known are left out."""
     saved, words, notes = dict(leaves(saved_config(path))), saved_words(path), []
+    if "sim.robot" in saved and "sim.hand" not in saved:  # version 0.2 called Habitat's URDF so
+        saved["sim.robot_urdf"] = saved.pop("sim.robot")
     if not (command == "bench" or any(key.split(".")[0] in ("skill", "nav", "hab") for key in saved)):
         raise UserError(damaged(path / "config.yaml", "it names no skill, no navigation task and no scenario"))
     while True:

@@ -21,6 +21,8 @@ BASE_JOINTS = ("base_x", "base_y", "base_yaw")
 """Of every model: two slides along the world's x and y, and a hinge about z, with velocity servos of the same names."""
 PARTS = ("base", "torso", "head", "arm", "gripper")
 """What a segmentation tells apart."""
+RANGE_M = 10.0
+"""Depth that images of every robot show as 1."""
 _BESIDE_M = 0.004  # on either side of a thing that goes between fingers
 _BEFORE_END_M = 0.008  # fingers end so far before the other side, which may stand on something
 
@@ -109,7 +111,6 @@ class Camera:
     position_m: Point
     target_m: Point
     fov_deg: float = 90.0
-    range_m: float = 10.0
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,18 @@ WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 
+def renewed(env: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of an environment that a file holds, as this version has them: in version 0.2 `robot` was the URDF that
+    Habitat loads, and the Fetch's place of rest was written out."""
+    made = dict(env)
+    if made.get("robot") is None or str(made["robot"]).endswith(".urdf"):
+        urdf = made.pop("robot", None)
+        made |= {} if urdf is None else {"robot_urdf": urdf}
+    if made.get("robot", DEFAULT) == DEFAULT and list(made.get("rest_position_m") or ()) == [0.5, 0.0, 1.0]:
+        made["rest_position_m"] = None
+    return made
+
+
 @dataclass(frozen=True)
 class SimulatorConfig:
     """The robot, its limits, and the time steps of the physics. Full command reaches `base_speed_m_s` and
@@ -108,7 +120,9 @@ class HomeSettings(SimulatorConfig):
 
     def __post_init__(self) -> None:
         if str(self.robot).endswith(".urdf"):  # what robot_urdf was called in version 0.2
-            object.__setattr__(self, "robot_urdf", self.robot)
+            if self.sim != "habitat":
+                raise UserError(f"sim.robot={self.robot}: a URDF is for sim=habitat, as sim.robot_urdf=.")
+            object.__setattr__(self, "robot_urdf", self.robot_urdf or self.robot)
             object.__setattr__(self, "robot", DEFAULT)
         check(self)
         if (self.robot, self.hand) != (DEFAULT, None):
@@ -184,6 +198,6 @@ def _scales(what: str, rules: dict[str, Rule], given: Any) -> dict[str, float]:
         raise UserError(f"reward_scales={given!r} is not allowed: it must be a mapping from names of reward terms to "
                         "numbers.")
     terms = {key.removeprefix("reward_scales."): key for key in rules if key.startswith("reward_scales.")}
-    if unknown := next((name for name in given if name not in terms), None):
-        raise UserError(f"{what} has no reward term {unknown!r}; its terms are {', '.join(terms)}.")
+    if unknown := [name for name in given if name not in terms]:
+        raise UserError(f"{what} has no reward term {unknown[0]!r}; its terms are {', '.join(terms)}.")
     return {name: checked(rules[terms[name]], terms[name], value) for name, value in given.items()}

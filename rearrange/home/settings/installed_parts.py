@@ -118,6 +118,8 @@ def is_importable(word: str) -> bool:
 def imported(word: str, key: str, value: str | None = None) -> Any:
     """What `package.module:Name` is, the word itself or the value that it stands for. UserError if it cannot be
     imported."""
+    if value is None and not is_importable(word):
+        raise UserError(f"{key}={word} is no package.module:Name.")
     _look_here(value or word)
     try:
         return metadata.EntryPoint(word, value or word, "").load()

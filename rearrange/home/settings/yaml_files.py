@@ -81,7 +81,7 @@ def check_yaml(text: str) -> None:
 
     try:
         _check_parts(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError:  # which the C parser tells less well, and 1,000 brackets deep before it tells of the first
+    except yaml.YAMLError:  # of which the C parser says less; 1,000 nested brackets end it before it gives an event
         _check_parts(text, yaml.SafeLoader)
 
 

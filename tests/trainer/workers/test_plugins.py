@@ -91,3 +91,9 @@ print(train(lambda: gymnasium.make("rearrange/Pick-v0", depth_size=0, num_layout
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120,
                           env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
     assert done.stdout.strip() == "32", done.stderr
+
+
+def test_a_worker_imports_no_torch():
+    """Of a process that nobody has forked."""
+    code = "import sys, trainer.workers.worker; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -12,7 +12,7 @@ from rearrange.home.apartments import segmentation
 from rearrange.home.pictures.looks import Looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
 from rearrange.home.pictures.raster import DepthCamera, Poses, shape_table
-from rearrange.home.robot.robot import Camera
+from rearrange.home.robot.robot import RANGE_M, Camera
 from rearrange.home.simulation.mujoco.compile_kernels import FILM, compile_once
 from rearrange.home.simulation.mujoco.compiled_home import CACHED_HOMES, CompiledHome
 from rearrange.home.simulation.mujoco.contacts import BASE
@@ -31,7 +31,7 @@ SPECTATOR_FOV_DEG, FADE_FRAMES = 60.0, 10
 def head_camera(home: CompiledHome, size: int) -> DepthCamera:
     """The head camera in a home, shared by the environments of a process (which step one after another)."""
     camera = home.robot.head
-    return DepthCamera(home.model, size, camera.fov_deg, camera.range_m, hide_groups=home.unseen_groups,
+    return DepthCamera(home.model, size, camera.fov_deg, RANGE_M, hide_groups=home.unseen_groups,
                        meshes=home.meshes)
 
 
@@ -63,7 +63,7 @@ class Photographer:
             self._looks, self._colors = looks, linear_colors(rgb, self._ids[:-1], looks)
         meshes = None if home.meshes is None else (home.meshes, data.xpos, data.xmat)
         return photograph(wanted, (shapes, halves, data.geom_xpos, data.geom_xmat), pose, size, self._colors,
-                          looks.light, self._ids, camera.fov_deg, camera.range_m, meshes=meshes)
+                          looks.light, self._ids, camera.fov_deg, RANGE_M, meshes=meshes)
 
 
 def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.ndarray:

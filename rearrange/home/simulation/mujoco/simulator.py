@@ -21,6 +21,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.geometry import matrix_quat
 from rearrange.home.pictures.looks import PLAIN, Looks
 from rearrange.home.robot.motors import move_targets
+from rearrange.home.robot.robot import RANGE_M
 from rearrange.home.simulation.mujoco.cameras import Photographer, Spectator, head_camera
 from rearrange.home.simulation.mujoco.compile_kernels import HOME, compile_once
 from rearrange.home.simulation.mujoco.compiled_home import THING, CompiledHome, load_home, put_to_rest
@@ -284,7 +285,7 @@ class MujocoSimulator(RobotInHome):
         of_geom = np.append(self.home.moving_of_geom, NOTHING)  # the last for geom -1: nothing is seen
         objects = np.append(self.home.object_of_geom, NO_OWNER)
         owners = np.where(objects >= 0, indices[objects], of_geom)
-        depth_m = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(self.robot.head.range_m))
+        depth_m = np.where(depth >= 1.0, np.float32(np.inf), depth * np.float32(RANGE_M))
         return depth_m, owners[geoms].astype(np.int32)
 
     def photograph(self, camera: str, size: int, wanted: Collection[str], looks: Looks) -> dict[str, np.ndarray]:
