@@ -100,7 +100,7 @@ def test_a_signal_ends_it_and_nothing_is_left(how, signum):
     process = popen(warm.Popen, how, "wait", start_new_session=True)
     process.stdout.readline()
     server = [int(child) for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-    assert session_members(process.pid) == [process.pid]
+    until(lambda: session_members(process.pid) == [process.pid], "the name by which its server is known")
     process.send_signal(signum)
     assert process.wait() == -signum
     until(lambda: not any(map(is_alive, server)), "the end of its server")

@@ -209,8 +209,9 @@ def test_its_experts_solve_an_episode(config, skill):
 def test_what_is_no_robot_is_said_in_one_sentence():
     for settings, said in (({"robot": "fetsh"}, "no robot .did you mean 'fetch'"),
                            ({"robot": "own_robot:HEAD"}, "no robot, but of type Camera"),
-                           ({"robot": "fetch", "hand": "hook"}, "sim.robot=fetch; it has suction, fingers")):
+                           ({"robot": "fetch", "hand": "hook"}, "sim.robot=fetch; it has suction, fingers"),
+                           ({"robot": "x/fetch.urdf"}, "a URDF is for sim=habitat, as sim.robot_urdf=")):
         with pytest.raises(UserError, match=said):
             HomeSettings(**settings)
-    assert HomeSettings(robot="x/fetch.urdf").robot_urdf == "x/fetch.urdf"  # its name in version 0.2
+    assert HomeSettings(sim="habitat", robot="x/fetch.urdf").robot_urdf == "x/fetch.urdf"  # its name in version 0.2
     assert MujocoSimulator().robot is robot_named("fetch")
