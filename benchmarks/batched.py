@@ -19,6 +19,7 @@ from eval.bench.peer_process import run_job
 from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
+    from benchmarks.settings import Batched
     from rearrange.command_line.runs.run_directory import Run
 
 NAMES = {"ours": "rearrange", "asynchronous": "rearrange, asynchronous", "sb3": "SB3 PPO", "sample_factory": "Sample "
@@ -27,20 +28,20 @@ NAMES = {"ours": "rearrange", "asynchronous": "rearrange, asynchronous", "sb3": 
 NEEDS = {"ours": ("envpool",), "asynchronous": ("envpool",), "sb3": ("envpool", "stable_baselines3")}
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Batched) -> None:
     """Refuse trainers whose packages are missing."""
     from importlib.util import find_spec
 
-    for name, package in ((name, package) for name in settings["trainers"] for package in NEEDS[name]):
+    for name, package in ((name, package) for name in settings.trainers for package in NEEDS[name]):
         if find_spec(package) is None:
             raise UserError(f"trainers={name} needs the package {package}: pip install 'rearrange[envpool,peers]'.")
-    if settings["num_envs"] < 2:
-        raise UserError(f"num_envs={settings['num_envs']} is no batch; give at least 2.")
-    rollout = settings["num_envs"] * settings["rollout_steps"]
-    if rollout % settings["mini_batches"]:
-        raise UserError(f"mini_batches={settings['mini_batches']} does not divide the {rollout} steps of a "
+    if settings.num_envs < 2:
+        raise UserError(f"num_envs={settings.num_envs} is no batch; give at least 2.")
+    rollout = settings.num_envs * settings.rollout_steps
+    if rollout % settings.mini_batches:
+        raise UserError(f"mini_batches={settings.mini_batches} does not divide the {rollout} steps of a "
                         "rollout, num_envs x rollout_steps.")
-    if (peer := settings["sample_factory"]) is not None:
+    if (peer := settings.sample_factory) is not None:
         done = subprocess.run([peer, "-c", "import sample_factory, envpool"],
                               capture_output=True) if Path(peer).is_file() else None
         if done is None or done.returncode:
@@ -49,7 +50,7 @@ def check(settings: dict[str, Any]) -> None:
                             "(docs/benchmarks.md).")
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Batched, run: Run) -> dict[str, float]:
     """Run every trainer on every task `repeats` times, print the table, write runs.jsonl and bench.json."""
     file, runs = run.path / "runs.jsonl", []
     for job in jobs(settings):
@@ -68,12 +69,12 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     return figures
 
 
-def jobs(settings: dict[str, Any]) -> list[dict[str, Any]]:
+def jobs(settings: Batched) -> list[dict[str, Any]]:
     """All runs, repeat by repeat."""
-    trainers = [*settings["trainers"], *(["sample_factory"] if settings["sample_factory"] else [])]
-    same = {key: settings[key] for key in ("num_envs", "rollout_steps", "epochs", "mini_batches", "seconds")}
-    return [{"task": task, "trainer": trainer, "seed": settings["seed"] + repeat, **same}
-            for repeat in range(settings["repeats"]) for task in settings["tasks"] for trainer in trainers]
+    trainers = [*settings.trainers, *(["sample_factory"] if settings.sample_factory else [])]
+    same = {key: getattr(settings, key) for key in ("num_envs", "rollout_steps", "epochs", "mini_batches", "seconds")}
+    return [{"task": task, "trainer": trainer, "seed": settings.seed + repeat, **same}
+            for repeat in range(settings.repeats) for task in settings.tasks for trainer in trainers]
 
 
 def table(runs: list[dict[str, Any]]) -> list[str]:
@@ -104,9 +105,9 @@ def _speeds(runs: list[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
     return found
 
 
-def _command(job: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+def _command(job: dict[str, Any], settings: Batched) -> list[str]:
     if job["trainer"] == "sample_factory":
-        return [settings["sample_factory"], str(Path(__file__).parent / "batched_sample_factory.py")]
+        return [settings.sample_factory, str(Path(__file__).parent / "batched_sample_factory.py")]
     return [sys.executable, "-P", "-m", "benchmarks.batched_run"]
 
 

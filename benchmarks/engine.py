@@ -27,9 +27,11 @@ from benchmarks.engine_job import MODES
 from benchmarks.engine_table import draw, table
 from benchmarks.step_trace import read_traces
 from benchmarks.synthetic_env import PRESETS
+from eval.task_from_settings import sim_settings
 from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
+    from benchmarks.settings import Engine
     from rearrange.command_line.runs.run_directory import Run
 
 PEER = "sample_factory"
@@ -37,24 +39,24 @@ ROOT = Path(__file__).resolve().parents[1]
 START_UP_S = 900.0  # a run may take so long beyond what it measures: a loaded machine starts processes slowly
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Engine) -> None:
     """Refuse settings that cannot work, before anything is written."""
-    if settings["num_envs"] * settings["rollout_steps"] < settings["mini_batches"]:
-        raise UserError(f"mini_batches={settings['mini_batches']} exceeds the steps of a rollout, num_envs x "
-                        f"rollout_steps = {settings['num_envs'] * settings['rollout_steps']}.")
+    if settings.num_envs * settings.rollout_steps < settings.mini_batches:
+        raise UserError(f"mini_batches={settings.mini_batches} exceeds the steps of a rollout, num_envs x "
+                        f"rollout_steps = {settings.num_envs * settings.rollout_steps}.")
     network = network_of(settings)
-    if settings["env"] != "synthetic" and network == "linear":
-        raise UserError(f"network=linear is for env=synthetic only; with env={settings['env']} use light or blind.")
-    if settings["env"] == "synthetic" and network == "blind":
+    if settings.env != "synthetic" and network == "linear":
+        raise UserError(f"network=linear is for env=synthetic only; with env={settings.env} use light or blind.")
+    if settings.env == "synthetic" and network == "blind":
         raise UserError("network=blind is for homes only; with env=synthetic use linear or light.")
     if not systems_of(settings):
         raise UserError(f"no system is left to measure: set at least one of {', '.join(MODES)} to true.")
-    workers, envs = settings["num_workers"], settings["num_envs"]
+    workers, envs = settings.num_workers, settings.num_envs
     if workers and workers > envs:
         raise UserError(f"num_workers={workers} exceeds num_envs={envs}.")
     if inference_workers_of(settings) > envs:
-        raise UserError(f"inference_workers={settings['inference_workers']} exceeds num_envs={envs}.")
-    peer = settings[PEER]
+        raise UserError(f"inference_workers={settings.inference_workers} exceeds num_envs={envs}.")
+    peer = getattr(settings, PEER)
     if peer is None:
         return
     if not Path(peer).is_file():
@@ -65,13 +67,13 @@ def check(settings: dict[str, Any]) -> None:
     if problem := _problem(peer, "import sample_factory"):
         raise UserError(f"{PEER}={peer} cannot import sample_factory ({problem}): "
                         f"install it there with pip install sample-factory 'numpy<2'.")
-    if settings["env"] == "synthetic":
+    if settings.env == "synthetic":
         return
     # A worker of Sample Factory that cannot make its environment leaves the others waiting for ever.
     home = (f"import sys; sys.path.append({str(ROOT)!r}); from eval.task_from_settings import make_env; "
-            f"make_env({settings['env']!r}, depth_size=0)")
+            f"make_env({settings.env!r}, depth_size=0)")
     if problem := _problem(peer, home):
-        raise UserError(f"{PEER}={peer} cannot make env={settings['env']} ({problem}): install what it lacks there, "
+        raise UserError(f"{PEER}={peer} cannot make env={settings.env} ({problem}): install what it lacks there, "
                         "mujoco and numba as here (docs/benchmarks.md).")
 
 
@@ -81,19 +83,19 @@ def _problem(python: str, code: str) -> str | None:
     return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1] if done.returncode else None
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Engine, run: Run) -> dict[str, float]:
     """Run every system `repeats` times, print the table, write bench.json and, with matplotlib, bench.png."""
     systems = systems_of(settings)
-    rng = np.random.default_rng(settings["seed"])
+    rng = np.random.default_rng(settings.seed)
     if PEER not in systems:
         run.say("without Sample Factory: sample_factory=<python of an environment with sample-factory> adds it "
                 "(docs/benchmarks.md).")
     repeats = []
-    for repeat in range(settings["repeats"]):
+    for repeat in range(settings.repeats):
         order = ["unhindered", *rng.permutation(systems).tolist()]
         results = {}
         for system in order:
-            run.say(f"repeat {repeat + 1} of {settings['repeats']}: {system}")
+            run.say(f"repeat {repeat + 1} of {settings.repeats}: {system}")
             results[system] = run_job(make_job(settings, system, repeat), run.path / "jobs" / f"{repeat}_{system}",
                                       settings)
         repeats.append(results)
@@ -107,45 +109,45 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     return {f"{name}/steps_per_s": figures["steps_per_s"]["mean"] for name, figures in result["systems"].items()}
 
 
-def systems_of(settings: dict[str, Any]) -> list[str]:
+def systems_of(settings: Engine) -> list[str]:
     """The systems that the settings ask for."""
-    return [name for name in MODES if settings[name]] + ([PEER] if settings[PEER] else [])
+    return [name for name in MODES if getattr(settings, name)] + ([PEER] if getattr(settings, PEER) else [])
 
 
-def network_of(settings: dict[str, Any]) -> str:
+def network_of(settings: Engine) -> str:
     """The network, where the settings leave it open: the cheapest for synthetic environments, CNN and LSTM for
     homes.
     """
-    return settings["network"] or ("linear" if settings["env"] == "synthetic" else "light")
+    return settings.network or ("linear" if settings.env == "synthetic" else "light")
 
 
-def workers_of(settings: dict[str, Any]) -> int:
+def workers_of(settings: Engine) -> int:
     """Environment processes: one per synthetic environment, since sleeping costs no core; one per core for homes."""
     cores = len(os.sched_getaffinity(0))
-    usual = settings["num_envs"] if settings["env"] == "synthetic" else min(cores, settings["num_envs"])
-    return settings["num_workers"] or usual
+    usual = settings.num_envs if settings.env == "synthetic" else min(cores, settings.num_envs)
+    return settings.num_workers or usual
 
 
-def inference_workers_of(settings: dict[str, Any]) -> int:
+def inference_workers_of(settings: Engine) -> int:
     """Inference workers of the systems that can have several: two as in the public implementation of VER where
     inference waits for a device, one where it needs a core."""
-    waits = network_of(settings) == "linear" and settings["pretend"] != "none"
-    return settings["inference_workers"] or (min(2, settings["num_envs"]) if waits else 1)
+    waits = network_of(settings) == "linear" and settings.pretend != "none"
+    return settings.inference_workers or (min(2, settings.num_envs) if waits else 1)
 
 
-def make_job(settings: dict[str, Any], system: str, repeat: int) -> dict[str, Any]:
+def make_job(settings: Engine, system: str, repeat: int) -> dict[str, Any]:
     """What one run is told; the same for all systems, with a new draw of all times in each repeat."""
     same = ("env", "burn", "image_size", "time_scale", "num_envs", "rollout_steps", "epochs", "mini_batches",
             "learning_rate", "seconds", "warm_up_updates", "torch_threads")
-    cost = PRESETS[settings["preset"]].scaled(settings["time_scale"])
-    return {k: settings[k] for k in same} | {
-        "system": system, "seed": settings["seed"] + repeat, "num_workers": workers_of(settings),
+    cost = PRESETS[settings.preset].scaled(settings.time_scale)
+    return {k: getattr(settings, k) for k in same} | {
+        "system": system, "seed": settings.seed + repeat, "num_workers": workers_of(settings),
         "inference_workers": inference_workers_of(settings), "cost": vars(cost),
-        "device_time": settings["pretend"], "network": network_of(settings),
-        "sim": {("sim" if k == "name" else k): v for k, v in settings["sim"].items() if v is not None}}
+        "device_time": settings.pretend, "network": network_of(settings),
+        "sim": sim_settings(settings.sim)}
 
 
-def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+def run_job(job: dict[str, Any], folder: Path, settings: Engine) -> dict[str, Any]:
     """Run one job in a process of its own; its result with the traces' figures as `measured`."""
     folder.mkdir(parents=True)
     job = job | {"traces": str(folder / "traces")}
@@ -155,7 +157,7 @@ def run_job(job: dict[str, Any], folder: Path, settings: dict[str, Any]) -> dict
     limit_s = START_UP_S + 20 * job["seconds"]
     if job["system"] == PEER:
         script = str(Path(__file__).with_name("engine_sample_factory.py"))
-        run_process([script, str(folder / "job.json")], folder / "log.txt", limit_s, settings[PEER])
+        run_process([script, str(folder / "job.json")], folder / "log.txt", limit_s, getattr(settings, PEER))
     else:
         run_process(["-m", "benchmarks.engine_job", str(folder / "job.json")], folder / "log.txt", limit_s)
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
@@ -202,7 +204,7 @@ def cpu_seconds() -> float:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-def summarise(settings: dict[str, Any], systems: list[str], repeats: list[dict[str, Any]]) -> dict[str, Any]:
+def summarise(settings: Engine, systems: list[str], repeats: list[dict[str, Any]]) -> dict[str, Any]:
     """Plain values: the machine, the settings, per system every figure with its mean, interval and values."""
     figures: dict[str, dict[str, list[float]]] = {name: {} for name in systems}
     for results in repeats:
@@ -210,7 +212,7 @@ def summarise(settings: dict[str, Any], systems: list[str], repeats: list[dict[s
             for key, value in row.items():
                 figures[name].setdefault(key, []).append(value)
     return {
-        "settings": {k: v for k, v in settings.items() if not isinstance(v, dict)} | {"repeats": len(repeats)},
+        "settings": {k: v for k, v in vars(settings).items() if k != "sim"} | {"repeats": len(repeats)},
         "machine": {"processor": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0)),
                     "python": platform.python_version()},
         "environment_processes": workers_of(settings), "inference_workers": inference_workers_of(settings),
@@ -220,7 +222,7 @@ def summarise(settings: dict[str, Any], systems: list[str], repeats: list[dict[s
     }
 
 
-def figures_of(settings: dict[str, Any], systems: list[str], results: dict[str, Any]) -> dict[str, dict[str, float]]:
+def figures_of(settings: Engine, systems: list[str], results: dict[str, Any]) -> dict[str, dict[str, float]]:
     """One repeat: figures per system. Ratios and bounds use runs of this repeat only, which met the same draw of
     times.
     """
@@ -228,7 +230,7 @@ def figures_of(settings: dict[str, Any], systems: list[str], results: dict[str, 
     no_wait = measured["unhindered"].trace_bound
     alone = [m.learn_s for name, m in measured.items() if name in MODES and name not in OVERLAPPING]
     learn_s = float(np.mean(alone)) if alone else float("nan")
-    rollout = settings["num_envs"] * settings["rollout_steps"]
+    rollout = settings.num_envs * settings.rollout_steps
     rows = {}
     for name in systems:
         m, result = measured[name], results[name]

@@ -21,11 +21,10 @@ from eval.bench.navigation_habitat import check
 from eval.bench.sim import NOISE_MEMORY, NOISE_STD
 from eval.task_from_settings import sim_settings
 from rearrange.home.scene_files.scene_data import is_exported
-from rearrange.home.settings.environment import HabitatSettings
-from rearrange.home.settings.setting_fields import made_of
 from skills import make_env
 
 if TYPE_CHECKING:
+    from benchmarks.settings import Habitat
     from rearrange.command_line.runs.run_directory import Run
 
 __all__ = ["check", "run_bench"]
@@ -43,7 +42,7 @@ def of_homes(sim: dict[str, Any], name: str) -> tuple[str, ...]:
     return ("episodes",) if is_exported(Path(sim["scene_dataset"])) else where
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Habitat, run: Run) -> dict[str, float]:
     """`python -m benchmarks.habitat`: print the table and keep the figures in bench.json; returns the headline ones."""
     result = bench_habitat(settings)
     for line in table(result):
@@ -54,18 +53,18 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
         "adapter_share": result["habitat"]["adapter_share"]}
 
 
-def bench_habitat(settings: dict[str, Any]) -> dict[str, dict[str, float]]:
+def bench_habitat(settings: Habitat) -> dict[str, dict[str, float]]:
     """Simulator -> steps/s, and milliseconds of CPU per step by part."""
-    sim = sim_settings(made_of(HabitatSettings, settings["sim"] | {"sim": settings["sim"]["name"]}))
-    of_home = {"num_layouts": sim["num_layouts"], "split": settings["split"], "depth_size": settings["depth_size"]}
+    sim = sim_settings(settings.sim)
+    of_home = {"num_layouts": sim["num_layouts"], "split": settings.split, "depth_size": settings.depth_size}
     embedded = of_home | {key: sim[key] for key in of_homes(sim, "mujoco") if sim.get(key) is not None}
-    envs = {"habitat": make_env(settings["skill"], **(sim | of_home)),
-            "mujoco": make_env(settings["skill"], **embedded)}
+    envs = {"habitat": make_env(settings.skill, **(sim | of_home)),
+            "mujoco": make_env(settings.skill, **embedded)}
     clocks = {name: _watch(name, env.sim) for name, env in envs.items()}
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in envs}
-    for episode in range(settings["episodes"] + 1):
+    for episode in range(settings.episodes + 1):
         for name, env in envs.items():
-            row = _episode(env, clocks[name], episode, np.random.default_rng([settings["seed"], episode]))
+            row = _episode(env, clocks[name], episode, np.random.default_rng([settings.seed, episode]))
             if episode:  # the first compiles and loads
                 rows[name].append(row)
     return {name: _mean(found) for name, found in rows.items()}

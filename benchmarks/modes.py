@@ -20,6 +20,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings.engine_messages import in_keys
 
 if TYPE_CHECKING:
+    from benchmarks.settings import Modes
     from rearrange.command_line.runs.run_directory import Run
     from trainer.config import CollectConfig, TrainConfig
 
@@ -30,54 +31,54 @@ POINTS = 40  # of a curve
 Curve = list[tuple[float, float, float]]
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Modes) -> None:
     """Refuse what is no mode or no task, and more environments than there can be."""
     _, config = _task(settings)
-    for mode in settings["modes"]:
+    for mode in settings.modes:
         _with(config, collect=_collect(mode, config.collect))
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Modes, run: Run) -> dict[str, float]:
     """Train every mode with every seed, print and write the table, curves.json and, with matplotlib, curves.png."""
     from trainer import train
 
     make_env, config = _task(settings)
-    collects = {mode: _collect(mode, config.collect) for mode in settings["modes"]}
-    measure = "return" if settings["env"] == "pendulum" else "success"
+    collects = {mode: _collect(mode, config.collect) for mode in settings.modes}
+    measure = "return" if settings.env == "pendulum" else "success"
     curves: dict[str, list[Curve]] = {mode: [] for mode in collects}
     # interleaved, so that all meet the same machine
-    for seed in range(settings["seed"], settings["seed"] + settings["seeds"]):
+    for seed in range(settings.seed, settings.seed + settings.seeds):
         for mode, collect in collects.items():
-            print(f"{mode:12} seed {seed}   {settings['steps']:,} steps ...", flush=True)
+            print(f"{mode:12} seed {seed}   {settings.steps:,} steps ...", flush=True)
             result = train(make_env, _with(config, seed=seed, collect=collect))
             if result.reason != "complete":  # Ctrl-C or SIGTERM, which ends a training in good order
                 raise KeyboardInterrupt
             curves[mode].append([(row["step"], row[f"episode/{measure}"], row["wall_s"] / 60) for row in result.history
                                  if f"episode/{measure}" in row])
             run.say(f"{mode:12} seed {seed}   {measure} per fifth: "
-                    + "  ".join(f"{v:8.2f}" for v in fifths(curves[mode][-1], settings["steps"])))
+                    + "  ".join(f"{v:8.2f}" for v in fifths(curves[mode][-1], settings.steps)))
             (run.path / "curves.json").write_text(json.dumps(curves), encoding="utf-8")
-    rows = table(curves, settings["steps"])
+    rows = table(curves, settings.steps)
     for line in rows_as_text(rows, measure):
         run.say(line)
-    seeds = "one seed" if settings["seeds"] == 1 else f"{settings['seeds']} seeds (mean, range)"
-    draw(curves, settings["steps"], f"{ENV if measure == 'return' else settings['env']}, {seeds}",
+    seeds = "one seed" if settings.seeds == 1 else f"{settings.seeds} seeds (mean, range)"
+    draw(curves, settings.steps, f"{ENV if measure == 'return' else settings.env}, {seeds}",
          measure, run.path / "curves.png")
     run.say(f"curves: {run.path / 'curves.json'}")
     return {f"{mode}/{name}": value for mode, row in rows.items() for name, value in row.items() if name != "seeds"}
 
 
-def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
+def _task(settings: Modes) -> tuple[Any, TrainConfig]:
     """Environment and engine settings: Pendulum's are those that RL Baselines3 Zoo tuned for SB3 there, with shorter
     rollouts, others those of `rearrange train`."""
     from trainer import CollectConfig, PolicyConfig, PPOConfig, TrainConfig
     from trainer.config import BEFORE_0_2
 
-    if settings["env"] == "pendulum":
+    if settings.env == "pendulum":
         import gymnasium
 
         config = TrainConfig(
-            steps=settings["steps"], log_every_s=1e-6, episode_window=20, torch_threads=1,
+            steps=settings.steps, log_every_s=1e-6, episode_window=20, torch_threads=1,
             policy=PolicyConfig(encoder=None, lstm_layers=0, body_size=64, log_std_init=0.0, **BEFORE_0_2),
             ppo=PPOConfig(discount=0.9, epochs=10, mini_batches=ENVS * STEPS_PER_ENV // 64, learning_rate=1e-3,
                           schedule="constant", reward_scale=0.1),
@@ -88,12 +89,12 @@ def _task(settings: dict[str, Any]) -> tuple[Any, TrainConfig]:
     from rearrange.command_line.composition import options
     from rearrange.command_line.composition.parse_overrides import compose
 
-    group = next((group for group in ("skill", "nav") if settings["env"] in options.choices(group)), None)
+    group = next((group for group in ("skill", "nav") if settings.env in options.choices(group)), None)
     if group is None:
-        raise UserError(f"env={settings['env']} is neither pendulum nor a skill nor a task of navigation: "
+        raise UserError(f"env={settings.env} is neither pendulum nor a skill nor a task of navigation: "
                         f"{', '.join([*options.choices('skill'), *options.choices('nav')])}.")
-    words = [f"{group}={settings['env']}", f"policy={settings['policy']}", "ppo=fast",
-             f"trainer.num_envs={settings['num_envs']}", f"steps={settings['steps']}", "log_every_s=1e-6",
+    words = [f"{group}={settings.env}", f"policy={settings.policy}", "ppo=fast",
+             f"trainer.num_envs={settings.num_envs}", f"steps={settings.steps}", "log_every_s=1e-6",
              "torch_threads=1"]
     made = options.options_of(compose("train", words))
     task = training_task(made)

@@ -29,6 +29,7 @@ from rearrange.home.errors import UserError
 from trainer.machine import memory_bytes
 
 if TYPE_CHECKING:
+    from benchmarks.settings import Scaling
     from rearrange.command_line.runs.run_directory import Run
 
 NAMES = {"none": "no preemption", "ddppo": "DD-PPO's rule", "ver": "VER's rule", "best": "best in hindsight"}
@@ -36,25 +37,25 @@ COLORS = {"none": "tab:gray", "ddppo": "tab:orange", "ver": "tab:blue", "best": 
 MEASURED = {"none": "none", "ddppo": "fraction", "ver": "optimal"}  # rule -> trainer.preemption
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Scaling) -> None:
     """Refuse more steps than fit into memory."""
-    steps = (settings["model_ranks"] * settings["num_envs"] * LONGEST * settings["rollout_steps"]
-             * (settings["rollouts"] + 2))
+    steps = (settings.model_ranks * settings.num_envs * LONGEST * settings.rollout_steps
+             * (settings.rollouts + 2))
     wanted, there = 8 * steps, memory_bytes()
     if wanted > there:
-        factors = " x ".join(f"{key}={settings[key]}"
+        factors = " x ".join(f"{key}={getattr(settings, key)}"
                              for key in ("model_ranks", "num_envs", "rollout_steps", "rollouts"))
         raise UserError(f"the step times of {factors} would take {wanted / 1e9:,.1f} GB of memory, and this "
                         f"machine has {there / 1e9:,.1f} GB: choose less.")
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Scaling, run: Run) -> dict[str, float]:
     """Print both tables, write bench.json and, with matplotlib, bench.png."""
     cost = workload(settings)
-    result: dict[str, Any] = {"settings": {k: v for k, v in settings.items() if not isinstance(v, dict)},
+    result: dict[str, Any] = {"settings": {k: v for k, v in vars(settings).items() if k != "sim"},
                               "cost": vars(cost)}
     result["model"] = model(cost, settings, run.say)
-    result["measured"] = measured(cost, settings, run) if settings["measured_ranks"] else {}
+    result["measured"] = measured(cost, settings, run) if settings.measured_ranks else {}
     (run.path / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     draw(result, run.path / "bench.png")
     run.say(f"figures: {run.path / 'bench.json'}")
@@ -63,22 +64,22 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
             for rule, row in result["model"][most].items()}
 
 
-def workload(settings: dict[str, Any]) -> StepCost:
+def workload(settings: Scaling) -> StepCost:
     """The preset with spread between environments, as on machines and in scenes that are not alike."""
-    return StepCost(**(vars(PRESETS[settings["preset"]]) | {"sigma_env": settings["sigma_env"]}))
+    return StepCost(**(vars(PRESETS[settings.preset]) | {"sigma_env": settings.sigma_env}))
 
 
-def model(cost: StepCost, settings: dict[str, Any], say: Any) -> dict[str, Any]:
+def model(cost: StepCost, settings: Scaling, say: Any) -> dict[str, Any]:
     """ranks -> rule -> steps/s per rank, share of `best`, share of T x N that is collected: mean and interval over
     seeds.
     """
     table: dict[str, Any] = {}
     say(f"{'ranks':>6}" + "".join(f"{NAMES[rule]:>24}" for rule in RULES) + "     steps/s per rank (share of the best)")
-    for ranks in [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if n <= settings["model_ranks"]]:
-        work = Workload(cost, ranks, settings["num_envs"], settings["rollout_steps"], settings["learn_s"])
+    for ranks in [n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256) if n <= settings.model_ranks]:
+        work = Workload(cost, ranks, settings.num_envs, settings.rollout_steps, settings.learn_s)
         runs: dict[str, Any] = {rule: [] for rule in RULES}
-        for s in range(settings["seeds"]):
-            times = work.step_times(settings["seed"] + s, settings["rollouts"] + 2)
+        for s in range(settings.seeds):
+            times = work.step_times(settings.seed + s, settings.rollouts + 2)
             for rule, function in RULES.items():
                 runs[rule].append(variable(work, function, times))
         runs = {rule: np.array(values) for rule, values in runs.items()}
@@ -91,19 +92,19 @@ def model(cost: StepCost, settings: dict[str, Any], say: Any) -> dict[str, Any]:
     return table
 
 
-def measured(cost: StepCost, settings: dict[str, Any], run: Run) -> dict[str, Any]:
+def measured(cost: StepCost, settings: Scaling, run: Run) -> dict[str, Any]:
     """ranks -> rule -> steps/s of all ranks together, from the traces: mean and interval over repeats."""
     table: dict[str, Any] = {}
-    sizes = [n for n in (1, 2, 4, 8) if n <= settings["measured_ranks"]]
+    sizes = [n for n in (1, 2, 4, 8) if n <= settings.measured_ranks]
     values: dict[tuple[int, str], list[float]] = {}
-    rng = np.random.default_rng(settings["seed"])
-    for repeat in range(settings["repeats"]):
+    rng = np.random.default_rng(settings.seed)
+    for repeat in range(settings.repeats):
         cells = [(ranks, rule) for ranks in sizes for rule in (MEASURED if ranks > 1 else ("none",))]
         for ranks, rule in [cells[i] for i in rng.permutation(len(cells))]:
-            run.say(f"repeat {repeat + 1} of {settings['repeats']}: {ranks} ranks, {NAMES[rule]}")
+            run.say(f"repeat {repeat + 1} of {settings.repeats}: {ranks} ranks, {NAMES[rule]}")
             folder = run.path / "jobs" / f"{repeat}_{ranks}_{rule}"
             values.setdefault((ranks, rule),
-                              []).append(run_ranks(cost, settings, ranks, rule, settings["seed"] + repeat, folder))
+                              []).append(run_ranks(cost, settings, ranks, rule, settings.seed + repeat, folder))
     for (ranks, rule), found in sorted(values.items()):
         table.setdefault(str(ranks), {})[rule] = _interval(found)
     alone = table["1"]["none"]["mean"]
@@ -113,7 +114,7 @@ def measured(cost: StepCost, settings: dict[str, Any], run: Run) -> dict[str, An
     return table
 
 
-def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path) -> float:
+def run_ranks(cost: StepCost, settings: Scaling, ranks: int, rule: str, seed: int, folder: Path) -> float:
     """Steps/s of all ranks of one run, from the end of the first update to that of the last."""
     file = write_job(cost, settings, ranks, rule, seed, folder)
     run_process(["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m",
@@ -121,16 +122,16 @@ def run_ranks(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, s
     return pace(folder, ranks)
 
 
-def write_job(cost: StepCost, settings: dict[str, Any], ranks: int, rule: str, seed: int, folder: Path,
+def write_job(cost: StepCost, settings: Scaling, ranks: int, rule: str, seed: int, folder: Path,
               **more: Any) -> Path:
     """The file of a job that `ranks` processes of benchmarks/engine_job.py run together."""
-    scale, envs, steps = settings["time_scale"], settings["measured_envs"], settings["measured_steps"]
+    scale, envs, steps = settings.time_scale, settings.measured_envs, settings.measured_steps
     job = {"system": "ver", "env": "synthetic", "cost": vars(cost.scaled(scale)), "burn": "sleep", "image_size": 16,
            "network": "linear", "device_time": "v100",
-           "time_scale": scale * settings["learn_s"] / 1.5 * 2048 / (envs * steps), "num_envs": envs,
+           "time_scale": scale * settings.learn_s / 1.5 * 2048 / (envs * steps), "num_envs": envs,
            "num_workers": envs, "inference_workers": 1, "rollout_steps": steps, "epochs": 3, "mini_batches": 2,
            "learning_rate": 2.5e-4, "torch_threads": 1, "warm_up_updates": 1, "seconds": 1e9, "seed": seed,
-           "traces": str(folder / "traces"), "preemption": MEASURED[rule], "updates": settings["updates"] + 1} | more
+           "traces": str(folder / "traces"), "preemption": MEASURED[rule], "updates": settings.updates + 1} | more
     for rank in range(ranks):
         (folder / "traces" / str(rank)).mkdir(parents=True)
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rearrange.command_line.composition.bench_settings import Measurement
 from rearrange.home.settings.environment import NAVIGATION, SPLITS
 from rearrange.home.settings.setting_fields import like, setting
 from skills import SKILLS
 
 
 @dataclass(frozen=True)
-class Batched:
+class Batched(Measurement):
     """Training on EnvPool's environments beside Stable-Baselines3 and Sample Factory 2: steps/s, with the same
     network.
     """
@@ -34,7 +35,7 @@ class Batched:
 
 
 @dataclass(frozen=True)
-class Engine:
+class Engine(Measurement):
     """DD-PPO, NoVER, VER, HTS, APPO and Sample Factory 2 side by side: steps/s and shares of the bounds."""
 
     env: str = setting(
@@ -101,7 +102,7 @@ reward       mean per step: a system that skips work, or learns worse from the s
 
 
 @dataclass(frozen=True)
-class Habitat:
+class Habitat(Measurement):
     """Both simulators on the same homes and episodes: steps per second on one core, and what the adapter to Habitat
     costs.
     """
@@ -115,7 +116,7 @@ class Habitat:
 
 
 @dataclass(frozen=True)
-class Modes:
+class Modes(Measurement):
     """Return per step of experience and per minute in every mode of the engine, on Pendulum-v1, a skill or a task of
     navigation.
     """
@@ -131,7 +132,7 @@ class Modes:
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Measurement):
     """Several ranks with uneven environments: no preemption, DD-PPO's rule and VER's, in a model up to 256 ranks and
     measured.
     """
@@ -154,7 +155,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class Transfer(Measurement):
     """What was learnt in the embedded home, in Habitat: every skill in both simulators on the same episodes."""
 
     skills: tuple[str, ...] = setting((), "which; [] = all that the agent knows")
@@ -165,7 +166,7 @@ class Transfer:
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Measurement):
     """The time of one PPO update by part, packing above all, and the memory of the stored experience against theory."""
 
     policy: str = setting("light", "network", choices=("light", "blind", "resnet18"))

@@ -21,11 +21,10 @@ from eval.intervals import wilson
 from eval.task_from_settings import sim_settings
 from eval.trained_policy import settings_of
 from rearrange.home.errors import UserError
-from rearrange.home.settings.environment import HabitatSettings
-from rearrange.home.settings.setting_fields import made_of
 from skills import SKILLS, pretrained
 
 if TYPE_CHECKING:
+    from benchmarks.settings import Transfer
     from eval.evaluate import EpisodeResult
     from rearrange.command_line.runs.run_directory import Run
 
@@ -33,25 +32,25 @@ NAMES = ("mujoco", "habitat")
 AGENTS = {"pretrained": "policy", "expert": "expert", "random": "random"}
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Transfer) -> None:
     """Refuses, before anything is run, what cannot be compared."""
-    for skill in settings["skills"]:
+    for skill in settings.skills:
         if skill not in SKILLS:
             raise UserError(f"skills={skill} is not one of {', '.join(SKILLS)}.")
     check_habitat(settings)
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Transfer, run: Run) -> dict[str, float]:
     """`python -m benchmarks.transfer`: print a row per skill and keep them in bench.json; returns the success rates."""
     from trainer.logs.progress import counting
 
     rows: dict[str, dict[str, Any]] = {}
-    for skill in settings["skills"] or _known(settings["agent"]):
+    for skill in settings.skills or _known(settings.agent):
         results = {}
         for name in NAMES:
             job = _job(settings, skill, name)
-            with counting(settings["episodes"], f"{skill} in {name}") as progress:
-                results[name] = evaluation.evaluate(job, settings["workers"], progress)
+            with counting(settings.episodes, f"{skill} in {name}") as progress:
+                results[name] = evaluation.evaluate(job, settings.workers, progress)
         rows[skill] = compare(results["mujoco"], results["habitat"])
         for line in table(skill, rows[skill]):
             run.say(line)
@@ -64,19 +63,19 @@ def _known(agent: str) -> list[str]:
     return [name for name in SKILLS if agent != "pretrained" or name in pretrained.names()]
 
 
-def _job(settings: dict[str, Any], skill: str, name: str) -> evaluation.Job:
+def _job(settings: Transfer, skill: str, name: str) -> evaluation.Job:
     """The evaluation of a skill in one of the simulators, with the settings its policy was trained with."""
-    sim = sim_settings(made_of(HabitatSettings, settings["sim"] | {"sim": settings["sim"]["name"]}))
+    sim = sim_settings(settings.sim)
     env: dict[str, Any] = {"depth_size": 0}
     checkpoint = None
-    if settings["agent"] == "pretrained":
+    if settings.agent == "pretrained":
         from trainer.checkpoint import load_checkpoint
 
         checkpoint = str(pretrained.path(skill))
         env = settings_of(load_checkpoint(checkpoint)["meta"])
-    env |= {"split": settings["split"], "num_layouts": sim["num_layouts"], "sim": name}
+    env |= {"split": settings.split, "num_layouts": sim["num_layouts"], "sim": name}
     env |= {key: sim[key] for key in of_homes(sim, name) if sim.get(key) is not None}
-    return evaluation.Job(skill, env, AGENTS[settings["agent"]], checkpoint, settings["episodes"], settings["seed"])
+    return evaluation.Job(skill, env, AGENTS[settings.agent], checkpoint, settings.episodes, settings.seed)
 
 
 def compare(ours: Sequence[EpisodeResult], theirs: Sequence[EpisodeResult]) -> dict[str, Any]:

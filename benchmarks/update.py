@@ -29,6 +29,7 @@ from rearrange.home.errors import UserError
 from rearrange.home.settings.presets import preset
 
 if TYPE_CHECKING:
+    from benchmarks.settings import Update
     from rearrange.command_line.runs.run_directory import Run
     from trainer.config import PolicyConfig
 
@@ -39,15 +40,15 @@ ACTIONS = 11
 VECTORS = {"joint": 7, "ee_pos": 3, "is_holding": 1, "obj_start": 3, "relative_resting_position": 3}  # those of Pick
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Update) -> None:
     """Refuse a device that is not there, and more steps than fit into memory."""
     from eval.engine_settings import check_device
     from trainer.config import CollectConfig, TrainConfig
     from trainer.machine import check_memory
 
-    network = preset("policy", settings["policy"]).values.get("policy", {})
-    config = TrainConfig(device=settings["device"], policy=_policy_config(network),
-                         collect=CollectConfig(num_envs=settings["num_envs"], rollout_steps=settings["rollout_steps"]))
+    network = preset("policy", settings.policy).values.get("policy", {})
+    config = TrainConfig(device=settings.device, policy=_policy_config(network),
+                         collect=CollectConfig(num_envs=settings.num_envs, rollout_steps=settings.rollout_steps))
     check_device(config)
     observations, actions = _spaces(network.get("image_size", 0))
     try:
@@ -62,10 +63,9 @@ def _policy_config(network: dict[str, Any]) -> PolicyConfig:
     return HomePolicy(**{k: v for k, v in network.items() if k in HomePolicy.__dataclass_fields__})
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Update, run: Run) -> dict[str, float]:
     """Print both tables and keep them in bench.json; returns the headline figures."""
-    result = bench_update(**{k: settings[k] for k in ("policy", "ppo", "num_envs", "rollout_steps", "updates", "device",
-                                                      "seed", "torch_threads")})
+    result = bench_update(**{k: v for k, v in vars(settings).items() if k != "sim"})
     for line in table(result):
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

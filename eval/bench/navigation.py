@@ -22,27 +22,28 @@ from rearrange.home.settings.environment import check_depth_size
 from rearrange.navigation.scripted_agents import oracle_actions
 
 if TYPE_CHECKING:
+    from rearrange.command_line.composition.bench_settings import Navigation
     from rearrange.command_line.runs.run_directory import Run
 
 NUM_HOMES, EPISODES = 16, 200  # more episodes than distance fields are kept, so that each is computed
 MOST_STEPS = 150  # of an episode
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Navigation) -> None:
     """Refuses an image that the camera does not take, and a Habitat that is not there."""
-    check_depth_size(settings["depth_size"])
-    if settings["sim"]["name"] == "habitat":
+    check_depth_size(settings.depth_size)
+    if settings.sim.sim == "habitat":
         check_habitat(settings)
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Navigation, run: Run) -> dict[str, float]:
     """`rearrange bench navigation`: print the table and keep the figures in bench.json; returns the headline ones."""
-    result = bench_navigation(settings["size"], settings["depth_size"], settings["seconds"], settings["seed"])
-    lines, sim = table(result), settings["sim"]
-    if sim["name"] == "habitat":
-        result["beside_habitat"] = both = bench_both(sim["scene_dataset"], sim["gpu_device"], settings["depth_size"],
-                                                     settings["seconds"], settings["seed"])
-        lines.append(f"in scenes of {sim['scene_dataset']}, {both['steps']:,} steps without resets: ours "
+    result = bench_navigation(settings.size, settings.depth_size, settings.seconds, settings.seed)
+    lines, sim = table(result), settings.sim
+    if sim.sim == "habitat":
+        result["beside_habitat"] = both = bench_both(sim.scene_dataset, sim.gpu_device, settings.depth_size,
+                                                     settings.seconds, settings.seed)
+        lines.append(f"in scenes of {sim.scene_dataset}, {both['steps']:,} steps without resets: ours "
                      f"{both['mujoco_steps_per_s']:,.0f} steps/s, Habitat-Sim {both['habitat_steps_per_s']:,.0f}: "
                      f"{both['ratio']:.1f} times; agents end {both['apart_m']:.2f} m apart")
     for line in lines:

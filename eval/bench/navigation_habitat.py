@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,17 +22,21 @@ from rearrange.home.settings.environment import check_depth_size
 from rearrange.home.settings.presets import has_nvidia_device
 from rearrange.navigation.scripted_agents import oracle_actions
 
+if TYPE_CHECKING:
+    from rearrange.command_line.composition.bench_settings import Measurement
+
 ACTIONS = (None, "move_forward", "turn_left", "turn_right")  # by our numbers; stop ends an episode
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Measurement) -> None:
     """Refuses, before anything is run, what cannot be compared."""
-    sim = settings["sim"]
-    check_depth_size(settings.get("depth_size", 0))
-    if sim["name"] != "habitat":
-        raise UserError(f"{settings['what']} compares both simulators: write sim=habitat sim.scene_dataset=...")
+    sim = settings.sim
+    check_depth_size(getattr(settings, "depth_size", 0))
+    if sim.sim != "habitat":
+        what = type(settings).__name__.lower()
+        raise UserError(f"{what} compares both simulators: write sim=habitat sim.scene_dataset=...")
     need_habitat()
-    SceneData(sim["scene_dataset"], sim["robot_urdf"], sim["gpu_device"]).check()
+    SceneData(sim.scene_dataset, sim.robot_urdf, sim.gpu_device).check()
 
 
 def bench_both(dataset: str, gpu_device: int | None, depth_size: int, seconds: float, seed: int) -> dict[str, float]:

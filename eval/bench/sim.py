@@ -25,6 +25,7 @@ from rearrange.home.settings.environment import check_depth_size
 from skills import make_env
 
 if TYPE_CHECKING:
+    from rearrange.command_line.composition.bench_settings import Sim
     from rearrange.command_line.runs.run_directory import Run
 
 NOISE_MEMORY = 0.93  # of the action noise per step
@@ -35,22 +36,22 @@ IMAGES, ROUNDS = ("depth", "rgb", "segmentation", "arm_rgb", "arm_depth"), 3
 _MOST_NUMBERS = 20_000
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Sim) -> None:
     """Refuses another simulator, and an image that the camera does not take."""
-    check_depth_size(settings["depth_size"])
-    if settings["sim"]["name"] != "mujoco":
+    check_depth_size(settings.depth_size)
+    if settings.sim.sim != "mujoco":
         raise UserError(f"bench sim measures the embedded simulator; for both write python -m benchmarks.habitat "
-                        f"sim={settings['sim']['name']} sim.scene_dataset=...")
+                        f"sim={settings.sim.sim} sim.scene_dataset=...")
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Sim, run: Run) -> dict[str, float]:
     """`rearrange bench sim`: print the table and keep the figures in bench.json; returns the headline ones."""
-    sim = settings["sim"]
-    common = settings["skill"], settings["depth_size"], settings["seconds"], settings["seed"]
-    where = {key: sim[key] for key in ("scene_dataset", "scenes")}
-    result = bench_sim(*common, sim["observations"], sim["camera_size"], **where)
+    sim = settings.sim
+    common = settings.skill, settings.depth_size, settings.seconds, settings.seed
+    where = {"scene_dataset": sim.scene_dataset, "scenes": sim.scenes}
+    result = bench_sim(*common, sim.observations, sim.camera_size, **where)
     result["images"] = bench_images(*common, **where)
-    for line in [*table(result), *image_table(result["images"], settings["depth_size"])]:
+    for line in [*table(result), *image_table(result["images"], settings.depth_size)]:
         run.say(line)
     (run.path / "bench.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     run.say(f"figures: {run.path / 'bench.json'}")

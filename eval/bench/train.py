@@ -25,6 +25,7 @@ from eval.bench.processor_time import spent_s
 from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
+    from rearrange.command_line.composition.bench_settings import Train
     from rearrange.command_line.runs.run_directory import Run
 
 HERE = Path(__file__).resolve().parents[2]
@@ -48,33 +49,33 @@ class Cost:
         return self.learner_us + self.workers_us
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Train) -> None:
     """Refuse a folder that is no version of this program, and a run without steps to measure."""
-    against = settings["against"]
+    against = settings.against
     if against and not (Path(against) / "rearrange" / "__main__.py").is_file():
         raise UserError(f"against={against} is not a folder of this program: it has no rearrange/__main__.py. Make one "
                         "with git worktree add <folder> <commit>.")
-    if settings["warm_up_steps"] >= settings["steps"]:
-        raise UserError(f"warm_up_steps={settings['warm_up_steps']} leaves nothing of steps={settings['steps']} "
+    if settings.warm_up_steps >= settings.steps:
+        raise UserError(f"warm_up_steps={settings.warm_up_steps} leaves nothing of steps={settings.steps} "
                         "to measure.")
     if not Path("/proc/self/stat").is_file():
         raise UserError("bench train reads processor times from /proc, which this system does not have.")
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Train, run: Run) -> dict[str, float]:
     """Measure, print the table and keep the figures in bench.json; returns the headline ones."""
     from eval.bench.train_split import split
 
-    versions = {"this": HERE} | ({"against": Path(settings["against"]).resolve()} if settings["against"] else {})
+    versions = {"this": HERE} | ({"against": Path(settings.against).resolve()} if settings.against else {})
     costs: dict[str, list[Cost]] = {name: [] for name in versions}
-    for repeat in range(settings["repeats"]):
+    for repeat in range(settings.repeats):
         order = list(versions.items())
         for name, folder in order if repeat % 2 == 0 else order[::-1]:
-            cost = measured(folder, words(settings, settings["seed"] + repeat), settings["warm_up_steps"])
+            cost = measured(folder, words(settings, settings.seed + repeat), settings.warm_up_steps)
             costs[name].append(cost)
             run.say(f"{name:8} {cost.all_us:7.1f} us of processor time per step (learner {cost.learner_us:.1f}, "
                     f"workers {cost.workers_us:.1f})   {cost.steps_per_s:,.0f} steps/s")
-    result = summary(costs) | {"split": split(words(settings, settings["seed"])) if settings["split"] else None}
+    result = summary(costs) | {"split": split(words(settings, settings.seed)) if settings.split else None}
     for line in table(result):
         run.say(line)
     plain = result | {"runs": {name: [vars(cost) for cost in of] for name, of in costs.items()}}
@@ -84,10 +85,10 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
         {"ratio": result["ratio"]["median"]} if result["ratio"] else {})
 
 
-def words(settings: dict[str, Any], seed: int) -> list[str]:
+def words(settings: Train, seed: int) -> list[str]:
     """The training as words of a command line that every version knows."""
-    return [f"skill={settings['skill']}", f"policy={settings['policy']}", f"steps={settings['steps']}", f"seed={seed}",
-            f"log_every_s={ROW_EVERY_S}", *settings["words"]]
+    return [f"skill={settings.skill}", f"policy={settings.policy}", f"steps={settings.steps}", f"seed={seed}",
+            f"log_every_s={ROW_EVERY_S}", *settings.words]
 
 
 def measured(folder: Path, words: list[str], warm_up_steps: int) -> Cost:

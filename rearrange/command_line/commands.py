@@ -103,9 +103,9 @@ def bench(options: of.BenchOptions, run: Run) -> dict[str, float]:
 
     module = import_module(MODULES[options.choices["bench"]])
     if hasattr(module, "check"):
-        module.check(options.written)
+        module.check(options.measurement)
     run.create()
-    return module.run_bench(options.written, run)
+    return module.run_bench(options.measurement, run)
 
 
 def report(options: of.ReportOptions) -> None:

@@ -16,7 +16,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from rearrange.command_line import launcher_words, sweepers
+from rearrange.command_line import launcher_words, population, sweepers
 from rearrange.command_line.composition import options
 from rearrange.command_line.composition import parse_overrides as front
 from rearrange.command_line.composition import swept as sweeps
@@ -46,12 +46,16 @@ def run(command: str, words: list[str]) -> int:
         swept = check_ends(command, words, sweeper)
         most = sweepers.most_jobs(settings, swept, sweeper)
         said = f"jobs as hydra/sweeper={sweeper.name} asks for them" + (f", {most:,} at most" if most else "")
-    sweepers.rehearse(settings, sweeper, [each.asked for each in swept])
-    print(f"sweep: {said}", flush=True)
     fixed = sweeps.fixed(command, words)
+    plan_of_all = None
+    if sweeper.is_population:
+        plan_of_all = population.plan_of(settings.hydra.sweeper, command, fixed, swept)
+        said = plan_of_all.said(settings.hydra.sweeper)
+    sweepers.rehearse(settings, sweeper, [each.asked for each in swept], plan_of_all)
+    print(f"sweep: {said}", flush=True)
     with launchers.launching(hydras, _folder(command, words)) as launched:
-        between = Between(launched, command, fixed, jobs, objective)
-        broken = _ask(launched.config, between, sweeper, [each.asked for each in swept])
+        between = Between(launched, command, fixed, jobs, objective, named=sweeper.is_population)
+        broken = _ask(launched.config, between, sweeper, [each.asked for each in swept], plan_of_all)
         if between.refused and all(job.refused for job in between.jobs):
             raise UserError(next(iter(between.refused.values())))
         if between.untold:
@@ -90,10 +94,11 @@ def shown(command: str, words: list[str]) -> list[tuple[str, front.Settings]]:
             for line, each in zip(lines, typed, strict=True)]
 
 
-def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: list[str]) -> bool:
+def _ask(config: DictConfig, between: Between, sweeper: sweeps.Sweeper, asked: list[str],
+         plan_of_all: population.Plan | None) -> bool:
     """Let Hydra's sweeper ask for its jobs. Gives whether it broke off. The basic sweeper gets the numbers of the
     jobs, since their values may be any text."""
-    made = sweepers.make(config, between)
+    made = sweepers.make(config, between, plan_of_all)
     try:
         if sweeper.is_basic:
             asked = [f"job={','.join(str(number) for number, _ in enumerate(between.jobs))}"]
@@ -118,7 +123,9 @@ class Between(Launcher):
     it, leaves out finished ones, and tells the sweeper their figures. A job that is asked for twice runs once."""
 
     def __init__(self, launched: launchers.Launching, command: str, fixed: list[str], jobs: list[Job],
-                 objective: str | None):
+                 objective: str | None, named: bool = False):
+        """`named`: the words of a job say its name, the steps and the weights that it begins with (population.py)."""
+        self.named = named
         self.launched, self.command, self.fixed, self.jobs, self.objective = launched, command, fixed, jobs, objective
         self.planned, self.untold = bool(jobs), True
         self.values = 0  # figures that were told
@@ -157,9 +164,10 @@ class Between(Launcher):
     def _made(self, words: tuple[str, ...]) -> Job:
         """The job that a sweeper asks for; one that cannot be run is refused, and the others go on."""
         if words not in self.asked:
-            swept = dict(word.split("=", 1) for word in words)
+            fixed, swept = population.words_of_run(self.fixed, words) if self.named else (
+                self.fixed, dict(word.split("=", 1) for word in words))
             try:
-                job = job_of(self.command, self.fixed, swept)
+                job = job_of(self.command, fixed, swept, self.named)
                 if any(job.path == other.path for other in self.jobs):
                     raise two_jobs(job.path)
             except Taken as error:

@@ -64,12 +64,14 @@ def check_ends(command: str, words: list[str], sweeper: sweeps.Sweeper) -> list[
     return swept
 
 
-def job_of(command: str, fixed: list[str], swept: dict[str, str]) -> Job:
-    """The job of some values. UserError where its settings are refused, Taken where its directory is."""
+def job_of(command: str, fixed: list[str], swept: dict[str, str], named: bool = False) -> Job:
+    """The job of some values, called after them unless it is `named` already. UserError where its settings are
+    refused, Taken where its directory is."""
     words = fixed + [f"{key}={value}" for key, value in swept.items()]
     typed = front.compose(command, words)
     front.require(typed)
-    name = checked_name(_name(typed.value("name"), {k: v for k, v in swept.items() if k not in ("skill", "name")}))
+    told = {} if named else {k: v for k, v in swept.items() if k not in ("skill", "name")}
+    name = checked_name(_name(typed.value("name"), told))
     words = [word for word in words if word.split("=")[0] not in ("name", "resume")] + [f"name={name}"]
     path = folder_of(typed.config, command) / name
     resume = resume_as(fixed, typed.value("resume")) if "resume" in typed.config else False

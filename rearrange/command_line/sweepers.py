@@ -18,6 +18,7 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rearrange.command_line.composition.swept import Sweeper, Swept
+from rearrange.command_line.population import Plan, Population
 from rearrange.command_line.runs import launching
 from rearrange.command_line.runs.hydra_settings import composed
 from rearrange.home.errors import UserError
@@ -94,20 +95,24 @@ def chosen(config: DictConfig) -> Sweeper:
 def most_jobs(config: DictConfig, swept: Sequence[Swept], sweeper: Sweeper) -> int | None:
     """How many different jobs a sweeper may ask for; None if its settings do not tell."""
     made = config.hydra.sweeper
+    if sweeper.is_population:
+        return None
     combinations = math.inf if made.get("custom_search_space") else math.prod(each.count for each in swept)
     most = min(combinations, made.get("n_trials") or math.inf if sweeper.is_optuna else math.inf)
     return int(most) if math.isfinite(most) else None
 
 
-def make(config: DictConfig, launcher: Launcher) -> Any:
-    """The sweeper, whose jobs `launcher` gets."""
+def make(config: DictConfig, launcher: Launcher, population: Plan | None = None) -> Any:
+    """The sweeper, whose jobs `launcher` gets; `population`: what our own needs beside Hydra's settings."""
+    if population:
+        return Population(config.hydra.sweeper, launcher, population)
     made: Any = Plugins.instance().instantiate_sweeper(
         config=config, hydra_context=launching.context(config), task_function=lambda _: None)
     getattr(made, "sweeper", made).launcher = launcher  # of a sweeper that is made of two, the inner one
     return made
 
 
-def rehearse(config: DictConfig, sweeper: Sweeper, asked: list[str]) -> None:
+def rehearse(config: DictConfig, sweeper: Sweeper, asked: list[str], population: Plan | None = None) -> None:
     """Let the sweeper ask for its first jobs, which nobody runs, in no storage. One sentence for what it cannot do."""
     config, storage = config.copy(), config.hydra.sweeper.get("storage")
     with TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -120,7 +125,7 @@ def rehearse(config: DictConfig, sweeper: Sweeper, asked: list[str]) -> None:
         logging.disable(logging.CRITICAL)
         try:
             try:
-                make(config, NoLauncher()).sweep(asked or ["job=0,1"])
+                make(config, NoLauncher(), population).sweep(asked or ["job=0,1"])
             except Begun:
                 pass
             if sweeper.is_optuna and isinstance(storage, str):  # which a study would open next

@@ -12,6 +12,7 @@ import pytest
 from benchmarks import batched
 from benchmarks import run as run_benchmark
 from benchmarks.batched_clock import Clock
+from benchmarks.settings import Batched
 
 TINY = ["num_envs=4", "rollout_steps=16", "mini_batches=2", "epochs=1", "seconds=0.1", "repeats=1"]
 
@@ -32,8 +33,7 @@ def test_the_table_has_ratios_within_repeats():
 
 
 def test_jobs_are_taken_in_turn():
-    settings = {"tasks": ["A", "B"], "trainers": ["ours", "sb3"], "sample_factory": "python", "repeats": 2, "seed": 5,
-                "num_envs": 4, "rollout_steps": 16, "epochs": 1, "mini_batches": 2, "seconds": 1.0}
+    settings = Batched(tasks=("A", "B"), trainers=("ours", "sb3"), sample_factory="python", repeats=2, seed=5)
     made = [(job["seed"], job["task"], job["trainer"]) for job in batched.jobs(settings)]
     one = [(task, trainer) for task in "AB" for trainer in ("ours", "sb3", "sample_factory")]
     assert made == [(seed, *each) for seed in (5, 6) for each in one]

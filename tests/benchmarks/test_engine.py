@@ -14,6 +14,7 @@ from benchmarks import engine as bench_engine
 from benchmarks import run as run_benchmark
 from benchmarks.engine_bounds import at_batch, inference_bound, latency_bound, measure, system_bound, trace_bound
 from benchmarks.engine_table import table
+from benchmarks.settings import Engine
 from benchmarks.step_trace import Trace, cut
 from eval.intervals import bootstrap
 from rearrange.command_line.cli import main
@@ -140,9 +141,7 @@ def test_a_failing_run_is_told_with_its_last_words(tmp_path):
 
 def test_ratios_pair_runs_of_the_same_repeat():
     """Two repeats, the second on a machine twice as fast: ratios are those within each repeat."""
-    settings = {"num_envs": 2, "rollout_steps": 4, "env": "synthetic", "num_workers": None, "inference_workers": None,
-                "network": None, "preset": "v100", "pretend": "v100", "time_scale": 1.0, "burn": "sleep", "repeats": 2,
-                "seconds": 1.0}
+    settings = Engine(num_envs=2, rollout_steps=4, repeats=2, seconds=1.0)
     repeats = []
     for speed in (1, 2):
         results = {}

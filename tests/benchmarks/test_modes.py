@@ -1,14 +1,15 @@
 """Comparing modes: what a skill is trained with, and what an interruption does."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import modes as bench_modes
+from benchmarks.settings import Modes
 from rearrange.home.errors import UserError
 
-SETTINGS = {"env": "pendulum", "modes": ["ver", "nover"], "steps": 5000, "seeds": 2, "seed": 0, "policy": "blind",
-            "num_envs": 4}
+SETTINGS = Modes(env="pendulum", modes=("ver", "nover"), steps=5000, seeds=2, policy="blind", num_envs=4)
 
 
 @pytest.mark.parametrize("reason", ["SIGTERM", "SIGINT"])
@@ -26,18 +27,18 @@ def test_an_interruption_ends_all_runs_not_only_the_one_under_way(monkeypatch, t
 
 
 def test_a_skill_explores_as_in_rearrange_train():
-    _, config = bench_modes._task(SETTINGS | {"env": "pick"})
+    _, config = bench_modes._task(replace(SETTINGS, env="pick"))
     stds = config.policy.log_std_init
     assert isinstance(stds, tuple) and stds[-1] < stds[0]  # the base shakes less than the arm
 
 
 def test_navigation_is_trained_as_in_rearrange_train():
-    make_env, config = bench_modes._task(SETTINGS | {"env": "pointnav", "policy": "light"})
+    make_env, config = bench_modes._task(replace(SETTINGS, env="pointnav", policy="light"))
     assert config.policy.encoder == "light"
     assert make_env().observation_space["pointgoal"].shape == (4,)
     with pytest.raises(UserError, match="env=chess is neither pendulum nor a skill nor a task of navigation: "
                        "close_cabinet"):
-        bench_modes._task(SETTINGS | {"env": "chess"})
+        bench_modes._task(replace(SETTINGS, env="chess"))
 
 
 def test_a_mode_is_told_by_steps_and_by_minutes(tmp_path):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import transfer as bench
+from benchmarks.settings import Transfer
 from eval.evaluate import EpisodeResult
 from rearrange.home.errors import UserError
+from rearrange.home.settings.environment import HabitatSettings
 
 
 def results(ends: str) -> list[EpisodeResult]:
@@ -28,16 +30,16 @@ def test_episodes_are_compared_one_by_one():
 
 
 def test_it_wants_habitat_and_known_skills():
-    settings = {"sim": {"name": "mujoco"}, "skills": [], "what": "transfer"}
-    with pytest.raises(UserError, match="sim=habitat"):
-        bench.check(settings)
+    with pytest.raises(UserError, match="transfer compares both simulators: write sim=habitat"):
+        bench.check(Transfer())
     with pytest.raises(UserError, match="skills=fly"):
-        bench.check({"sim": {"name": "habitat"}, "skills": ["fly"]})
+        bench.check(Transfer(sim=HabitatSettings(sim="habitat"), skills=("fly",)))
 
 
 def test_external_scenes_are_read_by_both_simulators_and_our_homes_by_habitat_alone(tmp_path):
-    given = {"sim": {"name": "habitat", "scene_dataset": str(tmp_path / "x.json"), "scenes": "a_*", "robot_urdf": None,
-                     "gpu_device": -1, "num_layouts": 4}, "agent": "expert", "split": "val", "episodes": 2, "seed": 1}
+    sim = HabitatSettings(sim="habitat", scene_dataset=str(tmp_path / "x.json"), scenes="a_*", gpu_device=-1,
+                          num_layouts=4)
+    given = Transfer(sim=sim, agent="expert", split="val", episodes=2, seed=1)
     there, here = (bench._job(given, "pick", name).env for name in ("habitat", "mujoco"))
     assert here["scene_dataset"] == there["scene_dataset"] and here["scenes"] == there["scenes"] == "a_*"
     assert there["gpu_device"] == -1 and not {"robot_urdf", "gpu_device"} & set(here) and here["sim"] == "mujoco"

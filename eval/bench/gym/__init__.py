@@ -18,26 +18,27 @@ from eval.bench.peer_process import run_job
 from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
+    from rearrange.command_line.composition.bench_settings import Gym
     from rearrange.command_line.runs.run_directory import Run
 
 # Trainer -> the package that it needs.
 NEEDS = {"sb3": "stable_baselines3", "cleanrl": "stable_baselines3", "recurrent": "sb3_contrib"}
 
 
-def check(settings: dict[str, Any]) -> None:
+def check(settings: Gym) -> None:
     """Refuse tasks whose packages are missing, and a file that holds something else."""
     from importlib.util import find_spec
 
-    for name in settings["trainers"]:
+    for name in settings.trainers:
         if name in NEEDS and find_spec(NEEDS[name]) is None:
             raise UserError(f"trainers={name} needs the package {NEEDS[name]}: pip install 'rearrange[peers]'.")
-    if settings["runs"] and Path(settings["runs"]).exists():
-        read(Path(settings["runs"]))
+    if settings.runs and Path(settings.runs).exists():
+        read(Path(settings.runs))
 
 
-def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
+def run_bench(settings: Gym, run: Run) -> dict[str, float]:
     """Make all runs that are not there yet, print and write the table, and, with matplotlib, curves.png."""
-    file = Path(settings["runs"] or run.path / "runs.jsonl")
+    file = Path(settings.runs or run.path / "runs.jsonl")
     done = {_name(each) for each in read(file)} if file.exists() else set()
     for job in jobs(settings):
         if _name(job) not in done:
@@ -56,11 +57,11 @@ def run_bench(settings: dict[str, Any], run: Run) -> dict[str, float]:
     return table.figures(runs)
 
 
-def jobs(settings: dict[str, Any]) -> list[dict[str, Any]]:
+def jobs(settings: Gym) -> list[dict[str, Any]]:
     """All runs, seed by seed."""
-    return [{"task": task, "trainer": trainer, "seed": seed, "steps": settings["steps"] or TASKS[task].steps}
-            for seed in range(settings["seed"], settings["seed"] + settings["seeds"])
-            for task in settings["tasks"] for trainer in settings["trainers"] if _fits(trainer, task)]
+    return [{"task": task, "trainer": trainer, "seed": seed, "steps": settings.steps or TASKS[task].steps}
+            for seed in range(settings.seed, settings.seed + settings.seeds)
+            for task in settings.tasks for trainer in settings.trainers if _fits(trainer, task)]
 
 
 def _fits(trainer: str, task: str) -> bool:

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from importlib import import_module
 
+from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.settings.setting_fields import like, setting
 from rearrange.navigation.settings import NavigationConfig
 from skills import SKILLS
@@ -16,7 +17,15 @@ GYM_TASKS = ("half_cheetah", "hopper", "walker2d", "double_pendulum", "reacher",
 
 
 @dataclass(frozen=True)
-class Gym:
+class Measurement:
+    """What every measurement is told beside its own settings: the seed, and the simulator where it takes one."""
+
+    seed: int = 0
+    sim: HomeSettings = HomeSettings()
+
+
+@dataclass(frozen=True)
+class Gym(Measurement):
     """The engine with its defaults beside Stable-Baselines3 on standard tasks: return per step of experience, and its
     cost."""
 
@@ -36,7 +45,7 @@ class Gym:
 
 
 @dataclass(frozen=True)
-class Navigation:
+class Navigation(Measurement):
     """Environment steps of PointNav per second on one core, resets included."""
 
     size: str = like(NavigationConfig, "size")
@@ -45,7 +54,7 @@ class Navigation:
 
 
 @dataclass(frozen=True)
-class Sim:
+class Sim(Measurement):
     """Environment steps per second on one core, with the time of physics, images and the rest; and with each kind of
     image alone."""
 
@@ -55,7 +64,7 @@ class Sim:
 
 
 @dataclass(frozen=True)
-class Train:
+class Train(Measurement):
     """Processor time per step of a training, of all its processes, by part; beside another version of this program."""
 
     skill: str = setting("pick", "what is trained", choices=tuple(SKILLS))
@@ -69,7 +78,7 @@ class Train:
         (), "more words for both versions' rearrange train, each in quotes: [\"trainer.num_envs=64\"]")
 
 
-BENCHMARKS: dict[str, type] = {"gym": Gym, "navigation": Navigation, "sim": Sim, "train": Train}
+BENCHMARKS: dict[str, type[Measurement]] = {"gym": Gym, "navigation": Navigation, "sim": Sim, "train": Train}
 MODULES = {name: f"eval.bench.{name}" for name in BENCHMARKS}
 IN_THE_REPOSITORY = ("batched", "engine", "habitat", "modes", "scaling", "transfer", "update")  # those of `benchmarks/`
 NOTES: dict[str, list[str]] = {}

@@ -356,6 +356,7 @@ class ReproduceOptions(Options):
 class BenchOptions(Options):
     """Measure speed on this machine."""
 
+    measurement: bench.Measurement = bench.Measurement()
     seed: int = like(TrainConfig, "seed", text="of episodes and actions")
     name: str | None = setting(None, "directory of the result; null = date and time")
     output: str = setting("outputs", "where results are kept: <output>/bench/<what>/<name>/", path=True)
@@ -611,6 +612,9 @@ def options_of(settings: Settings) -> Any:
         from planner.scenarios import make_scenario  # which reads its problem
 
         chosen["hab"] = make_scenario(written["hab"], "hab")
+    if settings.command == "bench":
+        kind = bench.BENCHMARKS[settings.choices["bench"]]
+        chosen["measurement"] = made_of(kind, written | {"sim": chosen.get("sim", HomeSettings())})
     given = made_of(COMMANDS[settings.command][0], {name: made[name] for name in made.keys() - chosen.keys()})
     return replace(given, words=settings.overrides, choices=settings.choices, written=written, **chosen)
 

@@ -40,6 +40,10 @@ class Sweeper:
     def is_optuna(self) -> bool:
         return self.name == "optuna"
 
+    @property
+    def is_population(self) -> bool:
+        return self.name == "population"
+
 
 @dataclass(frozen=True)
 class Swept:
