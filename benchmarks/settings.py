@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rearrange.command_line.composition.bench_settings import Measurement
+from rearrange.command_line.composition.bench_settings import GYM_TASKS, Measurement
 from rearrange.home.settings.environment import NAVIGATION, SPLITS
 from rearrange.home.settings.setting_fields import like, setting
 from skills import SKILLS
@@ -132,6 +132,18 @@ class Modes(Measurement):
 
 
 @dataclass(frozen=True)
+class Population(Measurement):
+    """Population-based training beside independent runs of the same steps, on a standard task: return."""
+
+    task: str = setting("hopper", "standard task", choices=GYM_TASKS)
+    members: int = setting(5, "runs that exchange weights and settings, and independent ones", at_least=2, at_most=1000)
+    every: int = setting(100_000, "steps of a generation", above=0, at_most=10**9)
+    steps: int | None = setting(
+        None, "steps of a member, over all generations; null = 50,000 to 1,000,000, by task", above=0, at_most=10**12)
+    independent: bool = setting(True, "also independent runs with the engine's defaults")
+
+
+@dataclass(frozen=True)
 class Scaling(Measurement):
     """Several ranks with uneven environments: no preemption, DD-PPO's rule and VER's, in a model up to 256 ranks and
     measured.
@@ -179,4 +191,4 @@ class Update(Measurement):
 
 
 BENCHMARKS: dict[str, type] = {"batched": Batched, "engine": Engine, "habitat": Habitat, "modes": Modes,
-                               "scaling": Scaling, "transfer": Transfer, "update": Update}
+                               "population": Population, "scaling": Scaling, "transfer": Transfer, "update": Update}

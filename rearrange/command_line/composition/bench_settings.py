@@ -80,7 +80,8 @@ class Train(Measurement):
 
 BENCHMARKS: dict[str, type[Measurement]] = {"gym": Gym, "navigation": Navigation, "sim": Sim, "train": Train}
 MODULES = {name: f"eval.bench.{name}" for name in BENCHMARKS}
-IN_THE_REPOSITORY = ("batched", "engine", "habitat", "modes", "scaling", "transfer", "update")  # those of `benchmarks/`
+IN_THE_REPOSITORY = ("batched", "engine", "habitat", "modes", "population", "scaling", "transfer", "update")
+"""Those of `benchmarks/`."""
 NOTES: dict[str, list[str]] = {}
 """Lines that the help of a benchmark ends with. `benchmarks/`, which stands beside the package, adds its own to these
 dictionaries."""
