@@ -6,6 +6,10 @@
     python -m benchmarks.publish_policy outputs/eval/tidy_house/latest   adds those of a scenario to the cards of its
     policies
 
+Before a policy replaces another, both are evaluated in test homes, in test homes with wide furniture and, with
+`dataset=` (and `scenes=`), in those scenes, `episodes=500` of each; the card keeps the figures. One that is worse than
+the shipped one in any of them, by more than the interval, is refused unless `worse=true` is written.
+
 Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the
 start that the policy was trained with, where that is another. Evaluations with an episode file, other settings of the
 task or other rules, or of fewer episodes than the figure that stands there, are refused. What limits a policy is
@@ -15,9 +19,12 @@ written into its card by hand (`limits`).
 from __future__ import annotations
 
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import policy_homes
 from eval.protocol import hab_settings, protocol
 from eval.task_from_settings import json_safe, navigation_task, skill_task, trained_settings
 from eval.trained_policy import of_what, settings_of, training_of
@@ -38,12 +45,20 @@ _IN_PLANS = ("scenario", "problem", "protocol", "split", "seed", "episodes", "su
 _IN_PLANS_SINCE = ("success_stable", "success_stable_interval_95", "goal_share", "mean_simulated_s", "mean_driven_m",
                    "mean_hand_path_m")  # which older evaluations do not have
 # of a card, what another policy that begins with this one does not take over
-_OF_THE_WHOLE = ("evaluations", "plans", "limits")
+_OF_THE_WHOLE = ("homes", "evaluations", "plans", "limits")
+Measure = Callable[[Path, Path | None, str, str], list[dict[str, Any]]]
 _GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
 
 
-def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
-    """Write the newest checkpoint of a training run as `<folder>/<task>.pt`, with its card. Returns the file."""
+def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure | None = None) -> Path:
+    """Write the newest checkpoint of a training run as `<folder>/<task>.pt`, with its card. Returns the file.
+
+    Args:
+        run: directory of the training run.
+        folder: where policies are published.
+        measure: given the new file, the one that it would replace (None: there is none), `skill` or `nav`, and the
+            task, it returns rows for the card, or raises UserError.
+    """
     import torch
 
     from trainer.checkpoint import load_checkpoint, load_policy, write_torch_file
@@ -60,14 +75,14 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER) -> Path:
     file = folder / f"{task}.pt"
     of = {"robot": robot_of(content["meta"].get("env", {})).said} if group == "skill" else {}
     card = {group: task, **of, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
-    partial = file.with_suffix(".partial")
-    write_torch_file(partial, small)
-    if partial.stat().st_size > MAX_BYTES:
-        size = partial.stat().st_size
-        partial.unlink()
-        raise UserError(f"the policy of {run} takes {size:,} bytes; a published one takes at most {MAX_BYTES:,}.")
-    partial.replace(file)
-    _write_card(file, card | {"evaluations": []})
+    with tempfile.TemporaryDirectory(prefix=".publish-", dir=folder) as place:
+        partial = Path(place) / file.name
+        write_torch_file(partial, small)
+        if (size := partial.stat().st_size) > MAX_BYTES:
+            raise UserError(f"the policy of {run} takes {size:,} bytes; a published one takes at most {MAX_BYTES:,}.")
+        rows = measure(partial, file if file.exists() else None, group, task) if measure else []
+        partial.replace(file)
+    _write_card(file, card | ({"homes": rows} if rows else {}) | {"evaluations": []})
     return file
 
 
@@ -235,16 +250,37 @@ def _write_card(file: Path, card: dict[str, Any]) -> Path:
     return path
 
 
+def measure_with(settings: dict[str, str]) -> Measure:
+    """How policies are measured before one replaces another, by the words that are typed. UserError for others."""
+    if wrong := next((key for key in settings if key not in ("dataset", "scenes", "episodes", "worse")), None):
+        raise UserError(f"{wrong}= is no word of benchmarks.publish_policy: dataset=, scenes=, episodes=, worse=true.")
+    if not (count := settings.get("episodes", "500")).isdecimal() or int(count) < 1:
+        raise UserError(f"episodes={count} is not allowed: it must be an integer of at least 1.")
+
+    def measure(new: Path, old: Path | None, group: str, task: str) -> list[dict[str, Any]]:
+        words = policy_homes.kinds(group, settings.get("dataset"), settings.get("scenes"))
+        rows, before = ([policy_homes.measured(file, group, task, words, int(count)) for file in (new, old) if file]
+                        + [[]])[:2]
+        print(*policy_homes.lines(rows, before), sep="\n")
+        if settings.get("worse") != "true":
+            policy_homes.refuse_a_fall(rows, before)
+        return rows
+
+    return measure
+
+
 def main(words: list[str]) -> int:
-    """`python -m benchmarks.publish_policy DIRECTORY`: of a training run or of an evaluation."""
-    if len(words) != 1 or words[0].startswith("-"):
+    """`python -m benchmarks.publish_policy DIRECTORY [key=value ...]`: of a training run or of an evaluation."""
+    if not words or words[0].startswith("-") or not all("=" in word for word in words[1:]):
         print(__doc__)
         return 0 if words in (["--help"], ["-h"]) else 2
     from trainer.checkpoint import CheckpointError
 
     run = Path(words[0])
     try:
-        print(*(publish_evaluation(run) if (run / "metrics.json").exists() else [publish_policy(run)]), sep="\n")
+        measure = measure_with(dict(word.split("=", 1) for word in words[1:]))
+        print(*(publish_evaluation(run) if (run / "metrics.json").exists() else
+                [publish_policy(run, measure=measure)]), sep="\n")
     except (OSError, ValueError, CheckpointError) as error:  # UserError is a ValueError
         print(f"benchmarks.publish_policy: {error}", file=sys.stderr)
         return 2

@@ -10,9 +10,11 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from benchmarks.publish_policy import main, publish_evaluation, publish_policy, usual_settings
+from benchmarks import policy_homes
+from benchmarks.publish_policy import main, measure_with, publish_evaluation, publish_policy, usual_settings
 from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import NAVIGATION
+from rearrange.home.settings.yaml_files import plain_yaml
 from skills import SKILLS, pretrained
 from trainer.checkpoint import load_checkpoint, load_policy, policy_content, save
 from trainer.config import PolicyConfig
@@ -229,6 +231,54 @@ def test_figures_of_another_policy_are_refused(run, tmp_path, capsys):
     with pytest.raises(UserError, match="did not evaluate the published policy"):
         publish_evaluation(run, tmp_path)
     assert main([str(run)]) == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+def rows(**success: float) -> list[dict]:
+    return [{"homes": homes, "success": value, "success_interval_95": [value - 0.04, value + 0.04], "episodes": 100}
+            for homes, value in success.items()]
+
+
+def test_a_policy_that_is_worse_somewhere_by_more_than_the_interval_is_refused():
+    policy_homes.refuse_a_fall(rows(home=0.87, wide=0.9), rows(home=0.9, wide=0.2))
+    policy_homes.refuse_a_fall(rows(home=0.1), [])
+    with pytest.raises(UserError, match=r"wide: 90\.0 to 85\.0 %\)\. Write worse=true"):
+        policy_homes.refuse_a_fall(rows(home=0.99, wide=0.85), rows(home=0.5, wide=0.9))
+
+
+def test_both_policies_are_measured_before_one_replaces_the_other(run, tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def measured(file, group, task, words, episodes):
+        asked.append((file.parent == tmp_path, group, task, words, episodes))
+        return rows(**{"test homes": 0.9 if file.parent == tmp_path else 0.5})
+
+    monkeypatch.setattr(policy_homes, "measured", measured)
+    words = {"episodes": "7", "dataset": "x/city.scene_dataset_config.json"}
+    file = publish_policy(run, tmp_path, measure=measure_with(words))
+    assert [each[0] for each in asked] == [False] and asked[0][1:3] == ("skill", "pick") and asked[0][4] == 7
+    assert list(asked[0][3]) == ["test homes", "test homes, wide furniture", "city"]
+    assert plain_yaml(file.with_suffix(".yaml"))["homes"][0]["success"] == 0.5
+    before = {path: path.read_bytes() for path in tmp_path.glob("pick.*")}
+    save(run / "checkpoints", 6000, load_checkpoint(run) | {"step": 6000})
+    with pytest.raises(UserError, match="test homes: 90.0 to 50.0 %"):
+        publish_policy(run, tmp_path, measure=measure_with({}))
+    assert {path: path.read_bytes() for path in tmp_path.glob("*pick*")} == before and not [*tmp_path.glob(".publish*")]
+    publish_policy(run, tmp_path, measure=measure_with({"worse": "true"}))
+    assert load_checkpoint(file)["step"] == 6000 and "before  90.0 %" in capsys.readouterr().out
+    for words, said in (({"force": "true"}, "force= is no word"), ({"episodes": "0"}, "episodes=0 is not allowed")):
+        with pytest.raises(UserError, match=said):
+            measure_with(words)
+
+
+def test_a_policy_is_measured_by_the_command_that_users_type(tmp_path):
+    file = tmp_path / "pick.pt"
+    shutil.copy(pretrained.path("pick"), file)
+    kinds = {"test homes": ["split=test", "sim.num_layouts=1", "sim.depth_size=0", "skill.max_steps=2"]}
+    with pytest.raises(UserError, match="the evaluation in test homes failed"):
+        policy_homes.measured(file, "skill", "pick", kinds, 1)  # the policy sees the image
+    kinds["test homes"].remove("sim.depth_size=0")
+    row, = policy_homes.measured(file, "skill", "pick", kinds, 1)
+    assert row["homes"] == "test homes" and row["episodes"] == 1 and row["policy"] == policy_homes.digest(file)
 
 
 @pytest.mark.parametrize("skill", pretrained.names())

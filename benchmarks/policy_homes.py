@@ -1,0 +1,97 @@
+"""What a policy reaches in homes of three kinds, before it is published: nothing ships that is better in one kind of
+homes and worse in another without somebody having said so.
+
+The kinds: test homes as they are; test homes whose furniture is as varied as the world's; scenes of a data set that
+nobody here drew, where one is given. Old and new policy meet the same episodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rearrange.home.errors import UserError
+from rearrange.home.files import read_json
+
+SEED = 90_001  # of the episodes; not used while policies are developed
+_KEPT = ("protocol", "episodes", "success", "success_interval_95", "failures", "mean_steps")
+
+
+def kinds(group: str, dataset: str | None, scenes: str | None) -> dict[str, list[str]]:
+    """Kind of homes -> words of `rearrange eval` that choose it.
+
+    Args:
+        group: `skill`, or `nav`, whose tasks have homes of their own only.
+        dataset: path of a *.scene_dataset_config.json, or None.
+        scenes: names of its scenes, with *, separated by commas; None = those of its validation split.
+    """
+    found = {"test homes": ["split=test"]}
+    if group == "skill":
+        found["test homes, wide furniture"] = ["split=test", "sim.furniture=wide"]
+        if dataset:
+            chosen = [f"sim.scenes='{scenes}'"] if scenes else []
+            found[_name(dataset)] = [f"sim.scene_dataset={Path(dataset).absolute()}", *chosen]
+    return found
+
+
+def _name(dataset: str) -> str:
+    return Path(dataset).name.removesuffix(".scene_dataset_config.json")
+
+
+def measured(file: Path, group: str, task: str, words: dict[str, list[str]], episodes: int) -> list[dict[str, Any]]:
+    """The figures of a policy in each kind of homes, with the hash of its file.
+
+    Args:
+        file: the policy, in the form in which it ships.
+        group, task: `skill` or `nav`, and the name.
+        words: of `kinds`.
+        episodes: of each kind.
+
+    Raises: UserError where an evaluation fails; it says what was printed last.
+    """
+    rows = []
+    for kind, chosen in words.items():
+        with tempfile.TemporaryDirectory(prefix="rearrange-homes-") as place:
+            command = [sys.executable, "-P", "-m", "rearrange", "eval", f"{group}={task}", f"checkpoint={file}",
+                       f"episodes={episodes}", f"seed={SEED}", f"output={place}", "name=homes", *chosen]
+            print(f"{file.name} in {kind}: {episodes:,} episodes", flush=True)
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            if done.returncode:
+                last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+                raise UserError(f"the evaluation in {kind} failed ({done.returncode}): {' '.join(last)}")
+            figures = read_json(next(Path(place).glob("**/metrics.json")))
+        rows.append({"homes": kind, "policy": digest(file), **{key: figures.get(key) for key in _KEPT}})
+    return rows
+
+
+def digest(file: Path) -> str:
+    """The first twelve digits of a file's SHA-256."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+
+
+def refuse_a_fall(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> None:
+    """UserError where a policy is worse in a kind of homes than the one that it would replace: where its success lies
+    below the 95 % interval of that one's."""
+    before = {row["homes"]: row for row in old}
+    falls = [f"{row['homes']}: {100 * before[row['homes']]['success']:.1f} to {100 * row['success']:.1f} %"
+             for row in new if row["homes"] in before
+             and row["success"] < before[row["homes"]]["success_interval_95"][0]]
+    if falls:
+        raise UserError(f"the policy is worse than the one that ships, by more than the interval ({'; '.join(falls)}). "
+                        "Write worse=true to publish it all the same.")
+
+
+def lines(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[str]:
+    """Both policies side by side, to print."""
+    before = {row["homes"]: row for row in old}
+    return [f"{row['homes']:28} {_rate(row)}   before {_rate(before[row['homes']])}" if row["homes"] in before
+            else f"{row['homes']:28} {_rate(row)}" for row in new]
+
+
+def _rate(row: dict[str, Any]) -> str:
+    low, high = row["success_interval_95"]
+    return f"{100 * row['success']:5.1f} % ({100 * low:.1f} .. {100 * high:.1f}), n = {row['episodes']}"
