@@ -3,7 +3,7 @@ its own body, and what its head camera has seen since.
 
 A `Belief` answers what the planner asks of a simulator (`planner.predicates`), so that plans, effects and the
 coordinates for skills come from it. It reaches the world through `Eyes` alone: joint angles, odometry, whether the
-suction holds something, and a detector, which says to which thing each pixel of the depth image belongs. It is perfect
+hand holds something, and a detector, which says to which thing each pixel of the depth image belongs. It is perfect
 unless the rules say how often it errs. Poses of objects and openings of drawers and doors follow from those pixels
 (`planner.detector`) and from the hand that holds a thing, and from nothing else.
 """
@@ -44,7 +44,7 @@ class Eyes(Senses):
         return depth.ravel(), owners.ravel()
 
     def hand_position(self) -> tuple[float, float, float]:
-        """The suction cup in the frame of the odometry, from the joint angles."""
+        """The hand in the frame of the odometry, from the joint angles."""
         return tuple(self.hand()[0])
 
 
@@ -152,7 +152,7 @@ class Belief:
     # ------------------------------------------------------------------ what changes it
 
     def intend(self, thing: int | str | None) -> None:
-        """Note which object or handle the suction is about to take."""
+        """Note which object or handle the hand is about to take."""
         self._wanted = thing
 
     def step(self) -> None:

@@ -219,7 +219,7 @@ class Executor:
         return None if where is None else math.dist(self.sim.base_pose[:2], where[:2])
 
     def _taken_by(self, step: Step) -> int | str | None:
-        """The object or handle that the suction shall take in a step."""
+        """The object or handle that the hand shall take in a step."""
         thing = step.operator.args[0]
         if ("holding", thing) in step.operator.add:
             return self.symbols.objects[thing]

@@ -84,12 +84,12 @@ def in_the_open(sim: World, symbols: Symbols, thing: str) -> bool:
 
 
 def holding(sim: World, symbols: Symbols, movable: str) -> bool:
-    """The suction holds the object."""
+    """The hand holds the object."""
     return sim.held == symbols.objects[movable]
 
 
 def hand_empty(sim: World, symbols: Symbols) -> bool:
-    """The suction holds nothing, no handle either."""
+    """The hand holds nothing, no handle either."""
     return not sim.is_holding
 
 

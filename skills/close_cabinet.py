@@ -26,7 +26,7 @@ class CloseCabinetConfig(ArticulatedConfig):
 
     skill = "close_cabinet"
     action_parts: tuple[str, ...] = action_parts(
-        "arm", "base", text="[arm] is the limited action space of Szot et al.; [arm, grip, base] adds suction")
+        "arm", "base", text="[arm] is the limited action space of Szot et al.; [arm, grip, base] adds the hand")
     target_opening: float = like(ArticulatedConfig, "target_opening", text="of the drawer, m")
     start_distance_m: tuple[float, float] = like(ArticulatedConfig, "start_distance_m", (0.82, 0.83))
     reward_scales: Mapping[str, float] = scales("drawer", "metre", "closed", rest=1.0, grasped=0.0, hold_broken=-10.0)

@@ -26,7 +26,7 @@ class CloseFridgeConfig(ArticulatedConfig):
 
     skill = "close_fridge"
     action_parts: tuple[str, ...] = action_parts(
-        "arm", "base", text="the base belongs to Szot et al.'s action space too; [arm, grip, base] adds suction")
+        "arm", "base", text="the base belongs to Szot et al.'s action space too; [arm, grip, base] adds the hand")
     target_opening: float = like(ArticulatedConfig, "target_opening", text="of the door, rad")
     start_aside_m: float = like(ArticulatedConfig, "start_aside_m", 0.12)
     reward_scales: Mapping[str, float] = scales("door", "radian", "closed", rest=1.0, grasped=0.0, hold_broken=-10.0)

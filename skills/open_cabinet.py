@@ -4,7 +4,7 @@ Observation: depth image, arm joint angles, whether something is held, the vecto
 place, end-effector position, the handle in the end-effector frame, position and speed of the drawer.
 Action: arm joint deltas, grip, base speed and turn; Szot et al.'s (2021) limited space has no base.
 Success: the drawer is open by more than 0.40 m, nothing is held, and the end-effector is within 0.15 m of rest.
-Failure: the suction takes anything but the handle, the hold is torn off, too much force on the arm.
+Failure: the hand takes anything but the handle, the hold is torn off, too much force on the arm.
 Start: the drawer closed, the robot 0.86 to 0.89 m before its handle, facing it, with noise.
 
 Source: HAB's open-cabinet skill (habitat-lab v0.2.2) with the mobile action space of VER (Wijmans et al. 2022).

@@ -4,7 +4,7 @@ Observation: depth image, arm joint angles, whether something is held, the vecto
 place, end-effector position, the handle in the end-effector frame, position and speed of the door.
 Action: arm joint deltas, grip, base speed and turn (also in Szot et al.'s space, which limits this skill in nothing).
 Success: the door is open by more than 1.17 rad, nothing is held, and the end-effector is within 0.15 m of rest.
-Failure: the suction takes anything but the handle, the hold is torn off, too much force on the arm.
+Failure: the hand takes anything but the handle, the hold is torn off, too much force on the arm.
 Start: the door closed, the robot before the fridge as near as its hand allows, facing the handle, with noise.
 
 Source: HAB's open-fridge skill (habitat-lab v0.2.2), on which VER (Wijmans et al. 2022) measures its speed.

@@ -9,7 +9,7 @@ from rearrange.home.action_layout import ACTION_PARTS
 from rearrange.home.errors import UserError
 from rearrange.home.settings.setting_fields import block, check, setting
 
-_PARTS = {"arm": "arm joints", "grip": "suction", "base": "driving", "stop": "stop"}
+_PARTS = {"arm": "arm joints", "grip": "hand", "base": "driving", "stop": "stop"}
 
 
 class SkillConfig:

@@ -196,7 +196,7 @@ class Skill(ABC):
         return (self.name.replace("_", " "),)
 
     def grip_command(self, sim: Simulator, grip: float) -> float:
-        """The command that reaches the suction, for skills that must not release or grasp at will."""
+        """The command that reaches the hand, for skills that must not release or grasp at will."""
         return grip
 
 

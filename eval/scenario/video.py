@@ -112,7 +112,7 @@ class Film:
 
 
 def what_is_held(sim: Simulator) -> str:
-    """What the suction holds, in words: `holds the bowl`, `holds the handle of fridge door`, `holds nothing`."""
+    """What the hand holds, in words: `holds the bowl`, `holds the handle of fridge door`, `holds nothing`."""
     if sim.held is not None:
         return f"holds the {spoken_name(sim, sim.held)}".replace("_", " ")
     if sim.held_handle is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MANUAL = """\
-You control a robot with one arm and a suction cup in a home. Call `list` first: it says the task, the names that the
+You control a robot with one arm and a hand in a home. Call `list` first: it says the task, the names that the
 other tools take, and how far the task is done. One call is carried out at a time, and time stands still between calls.
 Go to a thing before you pick, place, open or close there. The hand holds one object; open and close need it empty.
 What lies in a drawer or fridge can be picked when that is open, after going to the object once more. A call that fails

@@ -17,7 +17,7 @@ from skills.experts.motion import at_pose, drive, follow, still
 
 HOLD_STEPS = 8  # of the simulator, for which one press of a key or button holds
 BRAKE_STEPS = 12  # in which the base comes to rest
-GRIP_STEPS = 3  # in which the suction takes hold or lets go
+GRIP_STEPS = 3  # in which the hand takes hold or lets go
 HAND_STEP_M = 0.02  # of one press
 ARRIVED_RAD = 0.01
 IK_ITERATIONS = 120
@@ -25,20 +25,20 @@ IK_ITERATIONS = 120
 HELD_UP_STEPS, HELD_UP = 15, 0.004
 BASE_SPEED = 0.6  # of the fastest, driving to a point
 FACINGS = {"down": (0.0, 0.0, -1.0), "ahead": (1.0, 0.0, 0.0)}
-"""Where the suction cup can be made to face, base frame."""
+"""Where the hand can be made to face, base frame."""
 
 
 class Driver:
-    """What is asked for, and the actions that carry it out. suction: on or off."""
+    """What is asked for, and the actions that carry it out. grips: whether the hand holds on."""
 
     def __init__(self) -> None:
-        self.suction = False
+        self.grips = False
         self.halt()
 
     def begin(self, sim: Simulator) -> None:
         """An episode begins."""
         self.halt()
-        self.suction = sim.is_holding
+        self.grips = sim.is_holding
 
     def halt(self) -> None:
         """Forget everything that is under way."""
@@ -94,8 +94,8 @@ class Driver:
         self.note = "out of the hand's reach"
 
     def grip(self, on: bool) -> None:
-        """Suction on or off."""
-        self.suction, self._wait = on, GRIP_STEPS
+        """The hand holds on, or lets go."""
+        self.grips, self._wait = on, GRIP_STEPS
 
     def call_stop(self) -> None:
         """The action's stop: the end of Navigate, or of a scenario."""
@@ -110,7 +110,7 @@ class Driver:
 
     def action(self, sim: Simulator, parts: Mapping[str, slice]) -> np.ndarray:
         """The next action, of these parts."""
-        values = {"arm": self._arm(sim), "base": self._base_command(sim), "grip": [1.0 if self.suction else -1.0],
+        values = {"arm": self._arm(sim), "base": self._base_command(sim), "grip": [1.0 if self.grips else -1.0],
                   "stop": [1.0 if self._calls_stop else -1.0]}
         if self._held_up(sim):
             self._posture = self._goal = None

@@ -29,7 +29,7 @@ keys | do | keys | do
 --- | --- | --- | ---
 **I** **K** | forward, back | **T** **G** | hand up, down
 **J** **L** | turn left, right | **F** **H** | hand left, right
-**C** | suction on, off | **R** **Y** | hand ahead, back
+**C** | grip, let go | **R** **Y** | hand ahead, back
 **X** | stop moving | **Z** | say: it is done
 **P** **O** **N** | play or pause, one step, next episode | **W A S D** | move the camera
 
@@ -104,8 +104,8 @@ class Page:
                          lambda hand=hand: ("move_hand", *(HAND_STEP_M * value for value in HAND[hand.value])))
             face = gui.add_button_group("Cup faces", tuple(FACINGS))
             self._on(face.on_click, lambda: ("face", FACINGS[face.value]))
-            self.suction = gui.add_checkbox("Suction", False)
-            self._on_choice(self.suction, "grip")
+            self.grip = gui.add_checkbox("Grip", False)
+            self._on_choice(self.grip, "grip")
             other = gui.add_button_group("", ("stop moving", "it is done"))
             self._on(other.on_click, lambda: ("halt" if other.value == "stop moving" else "call_stop",))
             self.waits = gui.add_checkbox("Time stands still while nothing moves", True)
@@ -127,7 +127,7 @@ class Page:
 
     def _add_keys(self, gui: viser.GuiApi) -> None:
         keys = {"P": ("Play or pause", "toggle"), "O": ("One step", "step"), "N": ("Next episode", "next"),
-                "C": ("Suction on or off", "toggle_grip"), "X": ("Stop moving", "halt"),
+                "C": ("Grip or let go", "toggle_grip"), "X": ("Stop moving", "halt"),
                 "Z": ("It is done", "call_stop"),
                 **{key: (f"Base: {name}", "drive", *BASE[name]) for key, name in zip("IKJL", BASE)},
                 **{key: (f"Hand: {name}", "move_hand", *(HAND_STEP_M * value for value in HAND[name]))

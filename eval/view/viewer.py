@@ -283,7 +283,7 @@ class Viewer:
 
     def _do_toggle_grip(self) -> None:
         if self.session.driver:
-            self._drive("grip", not self.session.driver.suction)
+            self._drive("grip", not self.session.driver.grips)
 
     def _drive(self, name: str, *values: Any) -> None:
         """Call the driver, where a person drives."""
@@ -335,7 +335,7 @@ class Viewer:
         page.plan.content = "\n".join(f"{k + 1}. **{step}**  (now)" if k == at else f"{k + 1}. ~~{step}~~" if k < at
                                       else f"{k + 1}. {step}" for k, step in enumerate(steps))
         if session.driver:
-            page.suction.value = session.driver.suction
+            page.grip.value = session.driver.grips
 
     def _lines(self) -> list[str]:
         session = self.session

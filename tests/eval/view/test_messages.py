@@ -54,7 +54,7 @@ ELEMENTS = (
     "Episode",
     "Speed",
     "Camera",
-    "Suction",
+    "Grip",
     "Record",
     "Cut walls down",
     "Play",
@@ -157,7 +157,7 @@ def test_no_message_ends_a_viewer_or_sets_what_is_not_offered(running, capfd):
         assert visitor.look()
     assert (page.task.value, page.agent.value, page.seed.value, page.episode.value - 1, page._speed.value) == begun
     assert viewer.session is session and "tests.eval.view.never" not in sys.modules
-    assert all(type(element.value) is bool for element in (page.suction, page.record, page.low_walls))
+    assert all(type(element.value) is bool for element in (page.grip, page.record, page.low_walls))
     for client in viewer._server.get_clients().values():
         assert all(map(math.isfinite, (*client.camera.position, *client.camera.look_at)))
     said = capfd.readouterr().err
