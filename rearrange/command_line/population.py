@@ -10,36 +10,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import IntervalSweep
 
 from rearrange.command_line.composition import parse_overrides as front
 from rearrange.command_line.composition.swept import Swept
+from rearrange.command_line.runs.hydra_settings import POPULATION as NAME
 from rearrange.home.errors import UserError
 
-NAME = "population"
 OF_A_RUN = ("name", "steps", "seed", "checkpoint")
-
-
-@dataclass
-class PopulationConfig:
-    """Settings of the sweeper, as `hydra.sweeper.<name>=`."""
-
-    _target_: str = "rearrange.command_line.population.Population"
-    members: int = 5  # that train side by side
-    every: int = 100_000  # steps of a generation
-    share: float = 0.25  # of the members that are replaced, by as many of the best
-    factor: float = 1.25  # by which a number that is taken over is multiplied or divided
-    resample: float = 0.25  # chance that a setting that is taken over is drawn anew instead
-    direction: str = "maximize"
-    seed: int = 0  # of the draws
-    params: dict[str, str] = field(default_factory=dict)
-
-
-ConfigStore.instance().store(group="hydra/sweeper", name=NAME, node=PopulationConfig, provider="rearrange")
 
 
 @dataclass(frozen=True)
@@ -150,7 +131,7 @@ class Population:
     def __init__(self, settings: Any, launcher: Any, plan: Plan):
         """
         Args:
-            settings: `PopulationConfig`, or Hydra's view of it.
+            settings: Hydra's view of `hydra_settings.PopulationConfig`.
             launcher: runs a batch of jobs, and knows the directory of each (`sweep.Between`).
             plan: what is searched.
         """
@@ -187,7 +168,7 @@ def plan_of(settings: Any, command: str, fixed: Sequence[str], swept: Sequence[S
     """The plan of what is typed. UserError for a population that could not train.
 
     Args:
-        settings: `PopulationConfig`, or Hydra's view of it.
+        settings: Hydra's view of `hydra_settings.PopulationConfig`.
         command: the command that is swept.
         fixed: the words that have one value; `steps=` are a member's, over all generations.
         swept: the settings that are searched.

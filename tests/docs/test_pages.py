@@ -42,9 +42,10 @@ def compose_sweep(words: list[str]) -> None:
         pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
         pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
         launching.check(hydras)
-    if "hydra/sweeper=optuna" in hydras:
-        sweep_jobs.check_ends(command, overrides, Sweeper("optuna"))
-        return
+    for sweeper in ("optuna", "population"):
+        if f"hydra/sweeper={sweeper}" in hydras:
+            sweep_jobs.check_ends(command, overrides, Sweeper(sweeper))
+            return
     jobs = expand(command, overrides)
     assert len(jobs) > 1
     for job in jobs:

@@ -11,6 +11,7 @@ import copy
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,25 @@ BETTER = {
     "hydra.sweeper.direction": "maximize",  # success, return
     "hydra.sweeper.max_failure_rate": 1.0,  # a job that fails does not end the others
 }
+POPULATION = "population"  # the sweeper of our own
+
+
+@dataclass
+class PopulationConfig:
+    """Settings of the sweeper `population` (rearrange/command_line/population.py), as `hydra.sweeper.<name>=`."""
+
+    _target_: str = "rearrange.command_line.population.Population"
+    members: int = 5  # that train side by side
+    every: int = 100_000  # steps of a generation
+    share: float = 0.25  # of the members that are replaced, by as many of the best
+    factor: float = 1.25  # by which a number that is taken over is multiplied or divided
+    resample: float = 0.25  # chance that a setting that is taken over is drawn anew instead
+    direction: str = "maximize"
+    seed: int = 0  # of the draws
+    params: dict[str, str] = field(default_factory=dict)
+
+
+ConfigStore.instance().store(group="hydra/sweeper", name=POPULATION, node=PopulationConfig, provider="rearrange")
 
 
 def composed(words: Sequence[str], folder: Path, title: str) -> DictConfig:
