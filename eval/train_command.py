@@ -63,9 +63,11 @@ def train(options: TrainOptions, run: Run) -> dict[str, float] | None:
     run.create()
     if run.resumed and _newest_checkpoint(run) != resume_from:  # before the directory was this process's own
         raise UserError(f"another process has just worked in {run.path}; repeat the command.")
+    is_whole = phases[-1].demonstrations or engine.last_step() == engine.steps
+    whole = "" if is_whole else f", in whole rollouts of {engine.steps_per_rollout:,}"
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
             f"policy {network or options.policy.encoder or 'blind'}   {engine.collect.num_envs} environments   "
-            f"{engine.steps:,} steps")
+            f"{engine.steps:,} steps{whole}")
     if taken:
         run.say(taken)
     for phase in phases:

@@ -81,10 +81,11 @@ def require_solved(found: Plan, scene: str) -> None:
 
 def problem_file(problem: Path | str) -> Path:
     """The file of a problem: its name in planner/problems, or a path."""
-    listed = PROBLEMS / f"{problem}.pddl"
+    listed, path = PROBLEMS / f"{problem}.pddl", Path(problem)
     if listed.is_file():
         return listed
-    path = Path(problem)
+    if not path.is_file() and path.name == str(problem) and (PROBLEMS / path).is_file():  # with its ending
+        return PROBLEMS / path
     if not path.is_file():
         known = ", ".join(sorted(entry.stem for entry in PROBLEMS.glob("*.pddl")))
         raise UserError(f"there is no planning problem {str(problem)!r}: it should be one of {known}, or the path of a "

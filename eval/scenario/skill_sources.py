@@ -21,7 +21,7 @@ from rearrange.home.settings.installed_parts import is_importable
 from rearrange.home.settings.remote import Remote, RemoteSettings
 from rearrange.home.settings.setting_fields import TEXTS
 from skills import SKILLS, config_class, make_skill, names
-from skills.experts import expert_class
+from skills.experts import expert_class, has_expert
 
 if TYPE_CHECKING:
     import gymnasium
@@ -98,8 +98,10 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
     for skill in (name for name in names() if name in SKILLS or name in needed or chosen.get(name)):
         word, key = chosen.get(skill), f"skills.{skill}"
         which = word or AGENTS.get(agent, agent)
-        if which == "expert" and skill in needed:
+        if which == "expert" and (skill in needed or word):
             expert_class(skill)  # there may be none
+        elif which == "expert" and not has_expert(skill):
+            continue
         outside = {"image_size": asked.image_size, "seen": tuple(seen or ()), "camera_size": camera_size,
                    "shared": dict(robot), "choice": Choice(skill, which, ASKED)}
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:

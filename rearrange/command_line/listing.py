@@ -14,8 +14,8 @@ from rearrange.home.robot import OFFERED, ROBOTS, hands_of
 from rearrange.home.text_table import columns
 from skills import pretrained
 
-# Name -> module that must be there, and how to get it.
-SIMULATORS = {"mujoco": ("mujoco", "pip install mujoco"), "habitat": ("habitat_sim", "docs/habitat.md")}
+# Simulator -> module that must be there, where one must, and how to get it.
+NEEDED = {"mujoco": ("mujoco", "pip install mujoco"), "habitat": ("habitat_sim", "docs/habitat.md")}
 
 
 def text(output: Path) -> str:
@@ -30,7 +30,7 @@ def text(output: Path) -> str:
         lines += [""]
     lines += ["simulators"]
     for name in options.choices("sim"):
-        module, how = SIMULATORS.get(name, (name, ""))
+        module, how = NEEDED.get(name, ("rearrange", ""))
         there = "installed" if importlib.util.find_spec(module) else f"not installed ({how})"
         lines.append(f"  {name:<16}{there:<33}{options.title('sim', name)}")
     lines += ["", "robots (sim.robot=), with their hands (sim.hand=)", *(f"  {line}" for line in _robot_lines())]

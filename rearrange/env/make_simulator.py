@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from rearrange.home.apartments.episodes import Episode
     from rearrange.home.settings.environment import HomeSettings
 
-__all__ = ["make_simulator"]
+__all__ = ["CLASSES", "make_simulator"]
+
+CLASSES = {"mujoco": "rearrange.home.simulation.mujoco.simulator:MujocoSimulator",
+           "habitat": "rearrange.habitat.habitat_simulator:HabitatSimulator"}
+"""Simulator -> its class, `module:Name`, which is made with a `SimulatorConfig`; these two also read data sets."""
 
 
 def draws_in_scenes(settings: HomeSettings) -> bool:
@@ -47,6 +51,9 @@ def make_simulator(name: str, config: SimulatorConfig, data: SceneData | None = 
         if not is_mjcf(Path(data.scene_dataset)):
             data.check()
         return SceneSimulator(config, data.scene_dataset, data.mixed)
-    if name != "habitat":
+    if name == "habitat":
+        return import_module("rearrange.habitat").make_simulator(config, data)  # which stands above this package
+    if name not in CLASSES:
         raise UserError(f"sim={name} is not one of {', '.join(SIMULATORS)}.")
-    return import_module("rearrange.habitat").make_simulator(config, data)  # which stands above this package
+    module, _, kind = CLASSES[name].partition(":")
+    return getattr(import_module(module), kind)(config)

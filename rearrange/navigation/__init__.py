@@ -59,6 +59,8 @@ def make_env(task: str = "pointnav", **settings: Any) -> NavigationEnv:
         **{key: value for key, value in settings.items() if key not in OF_HOME and key != "reward_scales"})
     scales = {**config.reward_scales, **settings.get("reward_scales", {})}
     kind = NavigationEnv
+    if home.sim not in ("mujoco", "habitat"):
+        raise UserError(f"sim={home.sim} has skills and scenarios; nav={task} takes sim=mujoco or sim=habitat.")
     if home.sim == "habitat":
         kind = import_module("rearrange.habitat.navigation").InHabitat  # which is made of this package
     return kind(task, dataclasses.replace(config, reward_scales=scales), home, advised)

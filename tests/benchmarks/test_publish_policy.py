@@ -305,7 +305,7 @@ def test_every_published_policy_loads_and_is_small(skill):
                                                                               for s in ("val", "test")}
 
 
-@pytest.mark.parametrize("skill", SKILLS)
+@pytest.mark.parametrize("skill", [name for name in SKILLS if name in pretrained.names()])
 def test_failures_of_which_a_limit_counts_some_are_as_many_as_the_card_has(skill):
     card = pretrained.card(skill)
     for text in card["limits"]:
@@ -319,7 +319,7 @@ def test_failures_of_which_a_limit_counts_some_are_as_many_as_the_card_has(skill
 def test_the_published_cards_agree_on_every_plan():
     """A figure that is measured again replaces the old one in all of them."""
     measured = {}
-    for skill in SKILLS:
+    for skill in (name for name in SKILLS if name in pretrained.names()):
         for row in pretrained.card(skill)["plans"]:
             assert measured.setdefault((row["problem"], row["protocol"], row["split"]), row) == row, skill
 

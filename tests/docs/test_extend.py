@@ -33,6 +33,8 @@ def added(copy):
     """And with its line."""
     file = copy / "skills" / "__init__.py"
     text = file.read_text(encoding="utf-8")
+    if '"touch": "Touch"' in text:  # of a clone in which somebody has done what the page says
+        return copy
     assert text.count(LINE) == 1
     file.write_text(text.replace(LINE, LINE + '    "touch": "Touch",\n'), encoding="utf-8")
     return copy
@@ -48,6 +50,8 @@ def rearrange(folder: Path, line: str) -> subprocess.CompletedProcess:
 
 
 def test_without_its_line_the_missing_step_is_named(copy):
+    if '"touch": "Touch"' in (copy / "skills" / "__init__.py").read_text(encoding="utf-8"):
+        pytest.skip("the skill of the page has its line already")
     done = rearrange(copy, "eval skill=touch agent=random")
     assert done.returncode == 2 and "add a line 'touch': 'Touch' to SKILLS" in done.stderr
 
@@ -62,6 +66,8 @@ def test_a_skill(added):
     assert wrong.returncode == 2 and refused in wrong.stderr
     expert = rearrange(added, "eval skill=touch agent=expert")
     assert expert.returncode == 2 and expert.stderr.count("\n") == 1 and "touch" in expert.stderr, expert.stderr
+    plan = rearrange(added, "eval hab=tidy_house agent=expert episodes=1 workers=1 name=plan hab.max_steps=5")
+    assert plan.returncode == 0, plan.stderr  # which a skill without an expert is no part of
     done = rearrange(added, "eval skill=touch agent=random episodes=2 workers=1 name=a")
     assert done.returncode == 0 and (added / "outputs/eval/touch/a/metrics.json").exists(), done.stderr
 

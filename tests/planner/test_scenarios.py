@@ -39,7 +39,7 @@ def sim():
 
 
 def test_hab_has_three_scenarios():
-    assert scenarios() == sorted(EXPECTED)
+    assert set(EXPECTED) <= set(scenarios())
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -1,16 +1,17 @@
-"""One interface of simulators: nothing else is asked of one, and both offer all of it."""
+"""One interface of simulators: nothing else is asked of one, and every one offers all of it."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from rearrange.habitat.habitat_simulator import HabitatSimulator
-from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.env.make_simulator import CLASSES
+from rearrange.home.settings.environment import SIMULATORS
 from rearrange.home.simulation.simulator_interface import Home, Simulator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +60,14 @@ def attributes_of(made: type) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("made", [MujocoSimulator, HabitatSimulator])
-def test_both_simulators_offer_all_of_it(made):
+def test_every_simulator_that_can_be_chosen_has_a_class():
+    assert set(CLASSES) == set(SIMULATORS)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_simulator_offers_all_of_it(name):
+    module, _, kind = CLASSES[name].partition(":")
+    made = getattr(import_module(module), kind)
     assert members(Simulator) - attributes_of(made) == set()
     for name, method in inspect.getmembers(Simulator, inspect.isfunction):
         if not name.startswith("_"):

@@ -32,7 +32,7 @@ def roll_out(env, policy, episode: int, seed: int | None = None) -> tuple[bool, 
     return info["success"], steps
 
 
-@pytest.mark.parametrize("skill", SKILLS)
+@pytest.mark.parametrize("skill", [name for name in SKILLS if name in pretrained.names()])
 def test_the_policy_of_every_skill_solves_most_of_what_it_was_trained_for(skill):
     env, policy = rearrange.load_pretrained(skill, num_layouts=4)
     assert env.unwrapped.skill.name == skill and env.unwrapped.home.split == "val"

@@ -76,8 +76,8 @@ def solved(env, episode: int) -> tuple[dict, Watch]:
     return run(env, act, watch.look), watch
 
 
-def test_every_skill_has_an_expert():
-    assert set(EXPERTS) == set(SKILLS)
+def test_every_expert_is_of_a_skill():
+    assert set(EXPERTS) <= set(SKILLS)
 
 
 @pytest.mark.parametrize("name", EXPERTS)

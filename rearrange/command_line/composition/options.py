@@ -20,8 +20,9 @@ from rearrange.home.settings import installed_parts, presets
 from rearrange.home.settings.environment import (
     NAVIGATION,
     NAVIGATION_AGENTS,
+    SETTINGS_OF,
+    SIMULATORS,
     SPLITS,
-    HabitatSettings,
     HomeSettings,
     MujocoSettings,
 )
@@ -486,7 +487,7 @@ COMMANDS: dict[str, tuple[type, dict[str, str | Callable[[], str] | None]]] = {
 # settings.
 SETTINGS: dict[str, Mapping[str, type] | tuple[type, ...]] = {
     "nav": navigation.CONFIGS,
-    "sim": {"mujoco": MujocoSettings, "habitat": HabitatSettings},
+    "sim": {name: SETTINGS_OF.get(name, MujocoSettings) for name in SIMULATORS},
     "bench": bench.BENCHMARKS,
     "logger": {"tensorboard": FilesOptions, "wandb": WandbOptions},
     "hab": (ScenarioSettings,),

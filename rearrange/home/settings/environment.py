@@ -180,6 +180,10 @@ class HabitatSettings(HomeSettings):
         "different apartments of the split that the data set has; episodes are unlimited")
 
 
+SETTINGS_OF = {"mujoco": MujocoSettings, "habitat": HabitatSettings}
+"""Simulator -> its settings; those of mujoco, where it is not here."""
+
+
 def checked_settings(what: str, known: Iterable[str], task: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of the environment of `what`, such as "skill pick", in the type of their rules: those above, and those
     of the dataclass `task`. UserError for the first that is not `known`, or that its rule refuses."""

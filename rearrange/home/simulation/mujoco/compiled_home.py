@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -210,4 +211,4 @@ def _park(model: mujoco.MjModel, robot: Robot, trees: list[int]) -> mujoco.MjDat
         data.ctrl[model.actuator(name).id] = value
     put_to_rest(model, data, trees, most_substeps=30)
     data.time = 0.0
-    return data
+    return copy.copy(data)  # without the memory that the robot's contacts took where the model puts it, inside walls
