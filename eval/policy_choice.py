@@ -131,9 +131,10 @@ def _instead(what: str, key: str) -> str:
 
 
 def _of_card(skill: str) -> str | None:
-    """Measured success of the package's policy, in validation apartments where it was measured there."""
+    """Measured success of the package's policy, in validation apartments where it was measured there, by the protocol
+    that it was trained with, as it is evaluated: in a card HAB's comes first."""
     rows = pretrained.card(skill)["evaluations"]
-    return measured(next((row for row in rows if row["split"] == "val"), rows[0])) if rows else None
+    return measured(next((row for row in reversed(rows) if row["split"] == "val"), rows[0])) if rows else None
 
 
 def table(choices: Iterable[Choice]) -> list[str]:

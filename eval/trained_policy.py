@@ -83,10 +83,12 @@ def check_robot(file: Path, trained: Mapping[str, Any], env: Mapping[str, Any]) 
     of, here = ((settings.get("robot") or DEFAULT, settings.get("hand")) for settings in (trained, env))
     if of == here or of[0] == here[0] and robot_named(*of) is robot_named(*here):
         return
-    words = f"sim.robot={of[0]}" + (f" sim.hand={of[1]}" if of[1] else "")
     (robot, hand), (other, others) = of, here
+    words = f"write sim.robot={robot}" + (f" sim.hand={hand}" if hand else "")
+    if robot == other and not hand:
+        words = f"leave sim.hand={others} out"
     raise UserError(f"{file} is of the robot {robot}{f' with {hand}' if hand else ''}, not of "
-                    f"{other}{f' with {others}' if others else ''}: write {words}, or take another.")
+                    f"{other}{f' with {others}' if others else ''}: {words}, or take another.")
 
 
 def check_fit(file: Path, content: dict[str, Any], shapes: Mapping[str, tuple[int, ...]], actions: int, where: str,

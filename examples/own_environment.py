@@ -3,6 +3,8 @@
     python examples/own_environment.py
 """
 
+import time
+
 import gymnasium
 import numpy as np
 
@@ -33,10 +35,11 @@ class Cart(gymnasium.Env):
 
 
 config = TrainConfig(steps=20_000, collect=CollectConfig(num_envs=16, num_workers=0, rollout_steps=64))
-train(Cart, config, "outputs/cart")
+run = time.strftime("outputs/cart/%Y-%m-%d_%H-%M-%S")  # of its own each time
+train(Cart, config, run)
 
 env, successes = Cart(), 0
-player = Player("outputs/cart", env, deterministic=True)
+player = Player(run, env, deterministic=True)
 for episode in range(20):
     observation, info = env.reset(seed=episode)
     player.reset()

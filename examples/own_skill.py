@@ -74,8 +74,11 @@ class Touch(Skill):
 
 
 if __name__ == "__main__":
+    import time
+
     from rearrange.env import HomeSettings, RearrangeEnv
     from trainer import CollectConfig, TrainConfig, train
 
+    run = time.strftime("outputs/touch/%Y-%m-%d_%H-%M-%S")  # of its own each time
     config = TrainConfig(steps=4_096, collect=CollectConfig(num_envs=8, num_workers=0, rollout_steps=128))
-    train(lambda: RearrangeEnv(Touch(), HomeSettings(depth_size=0, num_layouts=8)), config, "outputs/touch")
+    train(lambda: RearrangeEnv(Touch(), HomeSettings(depth_size=0, num_layouts=8)), config, run)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rearrange.home.errors import UserError
     from skills import make_env
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
 __all__ = ["RearrangeEnv", "UserError", "load_pretrained", "make_env"]
 
 _HOME = {"RearrangeEnv": "rearrange.env.skill_env", "UserError": "rearrange.home.errors",

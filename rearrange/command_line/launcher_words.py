@@ -11,7 +11,7 @@ OBJECTIVE = "objective"
 HELP = """
 jobs of -m, skill=all, hab=all and reproduce (docs/cluster.md):
   hydra/launcher=basic|joblib|submitit_local|submitit_slurm   where they run
-  hydra/sweeper=basic|optuna, objective=success               which -m runs, and what is to be best"""
+  hydra/sweeper=basic|optuna|population, objective=success    which -m runs, and what is to be best"""
 
 
 def split(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -64,7 +64,7 @@ def run(command: str, words: list[str]) -> int:
             print(f"\n{failed} of {len(between.jobs)} jobs failed")
         direction = str(OmegaConf.select(settings, "hydra.sweeper.direction"))
         if best := best_of(between.jobs, objective, minimise="minimize" in direction):
-            print(f"\nbest {best}")
+            print("\n" + "\n".join(best))
         return launched.stopped() or signals.exit_of_all(between.codes.values()) or int(broken)
 
 

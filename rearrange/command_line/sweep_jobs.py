@@ -135,15 +135,17 @@ def figure(job: Job, objective: str | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def best_of(jobs: Sequence[Job], objective: str | None, minimise: bool) -> str | None:
-    """The best finished job, in a line."""
+def best_of(jobs: Sequence[Job], objective: str | None, minimise: bool) -> list[str]:
+    """The best finished job in a line, and how its policy is evaluated in another; no lines without an objective."""
     made = [(value, job) for job in jobs
             if (value := figure(job, objective)) is not None and read_status(job.path)["status"] == "finished"]
     if not made:
-        return f"{objective}: no job has it" if objective else None
+        return [f"best {objective}: no job has it"] if objective else []
     value, job = (min if minimise else max)(made, key=lambda pair: pair[0])
     words = " ".join(f"{key}={value}" for key, value in job.swept.items())
-    return f"{objective} {_number(value)}: {words}   {job.path}"
+    task = next((word for word in job.words if word.startswith(("skill=", "nav=", "hab="))), "")
+    trained = [f"next: rearrange eval {task} checkpoint={job.path}"] if job.words[:1] == ("train",) else []
+    return [f"best {objective} {_number(value)}: {words}   {job.path}", *trained]
 
 
 def _number(value: float) -> str:

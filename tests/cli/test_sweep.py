@@ -104,7 +104,9 @@ def test_optuna_asks_for_jobs_by_their_figures_and_a_second_time_for_none(front_
     assert status == 0 and len(launched) == 5, out
     clips = [float(word.split("=")[1]) for words in launched for word in words if word.startswith("ppo.clip=")]
     best = min(clips, key=lambda clip: abs(clip - 0.2))
-    assert f"ppo.clip={best}" in out.strip().splitlines()[-1] and "best success" in out
+    told, then = out.strip().splitlines()[-2:]
+    assert f"ppo.clip={best}" in told and told.startswith("best success")
+    assert then == f"next: rearrange eval skill=pick checkpoint={told.split()[-1]}"
     assert f"ppo.clip: {best}" in Path("outputs/sweeps/train_o/optimization_results.yaml").read_text()
     launched.clear()
     status, out, _ = front_door(line)  # the same seed asks for the same jobs

@@ -124,5 +124,6 @@ def test_the_table_names_skill_policy_reason_and_success(training, tmp_path):
     lines = table([choose(None, skill, tmp_path, f"skills.{skill}", "pretrained") for skill in ("navigate", "pick")])
     assert lines[0].split("   ")[0] == "skill" and "measured success" in lines[0]
     assert lines[1].startswith("navigate") and "pretrained" in lines[1] and "% of 500 episodes, split=val" in lines[1]
+    assert lines[1].endswith("any place"), "as it is evaluated, not HAB's pose"
     assert lines[2].startswith("pick") and [line.split(": ")[0] for line in lines[3:]] == ["passed over"] * 3
     assert lines[-1] == "passed over: 2 more of pick"

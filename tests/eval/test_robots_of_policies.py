@@ -39,6 +39,7 @@ def examples(monkeypatch):
 @pytest.mark.parametrize("trained, env, said", [
     ({}, {"robot": OWN}, "mine.pt is of the robot fetch, not of own_robot:SMALL: write sim.robot=fetch, or"),
     ({"robot": HIDDEN}, {}, "the robot nowhere.at_all:ROBOT, not of fetch: write sim.robot=nowhere.at_all:ROBOT, or"),
+    ({}, {"robot": "fetch", "hand": "fingers"}, "robot fetch, not of fetch with fingers: leave sim.hand=fingers out"),
     ({"robot": "other", "hand": "hook"}, {},
      "robot other with hook, not of fetch: write sim.robot=other sim.hand=hook")])
 def test_a_policy_of_another_robot_is_refused_in_one_sentence_and_its_robot_is_not_imported(trained, env, said):

@@ -22,6 +22,7 @@ _ASCII_BLOCKS = " ._-=+*#@"
 _WINDOW_S = 30.0  # steps/s is the mean over so long
 _LIVE_INTERVAL_S = 0.1
 _CURVE_POINTS = 24
+_FEW = 20  # episodes, of which the success is told with their number
 WIDTH, HEIGHT = 64, 10  # of the learning curve, in characters
 
 
@@ -55,6 +56,7 @@ class Progress:
         self._work: float | None = None
         self._success: list[tuple[int, float]] = []  # (step, success)
         self._shown: dict[str, float] = {}
+        self._episodes = math.inf  # that ended, where it is told
         self._next_line_s = self._next_live_s = -math.inf
         self._display: Any = None
 
@@ -90,6 +92,7 @@ class Progress:
                 self._shown[name] = value
                 if name == "success":
                     self._success.append((step, value))
+        self._episodes = metrics.get("episodes", math.inf)
         if (error := metrics.get("learn/action_error")) is not None:
             self._shown["error"] = error
         else:
@@ -123,7 +126,8 @@ class Progress:
         parts = [self.title, f"{short(step)}/{short(self.total)} {100 * step // max(self.total, 1)}%"]
         parts += [spoken_rate(rate, self.unit)] if rate > 0 else []
         if "success" in self._shown:
-            parts.append(f"success {self._shown['success']:.0%}")
+            few = f" of {self._episodes:.0f}" if self._episodes < _FEW else ""
+            parts.append(f"success {self._shown['success']:.0%}{few}")
         if "error" in self._shown:
             parts.append(f"action error {self._shown['error']:.3f}")
         if "return" in self._shown:
