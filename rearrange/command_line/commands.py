@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rearrange.home.simulation.mujoco.compile_kernels import HOME, compile_once
+
+compile_once(HOME)  # in several processes, before the imports below compile in this one what is not there yet
+
 from eval.skill_command import evaluate_skill, recorded_skill
 from eval.train_command import train
 from rearrange.env.registration import register_envs

@@ -14,7 +14,10 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba import boolean, cfunc, float32, float64, int8, int32, int64, njit, typeof
@@ -22,7 +25,8 @@ from numba.core import event
 from numba.core.registry import cpu_target
 from numba.misc.appdirs import AppDirs
 
-__all__ = ["boolean", "cfunc", "float32", "float64", "int8", "int32", "int64", "kept_in", "njit", "typeof"]
+__all__ = ["boolean", "cfunc", "float32", "float64", "int8", "int32", "int64", "kept_in", "njit", "njit_when_called",
+           "typeof"]
 
 CHOSEN = "NUMBA_CACHE_DIR"
 COMPILING = "Compiling for this machine: once after an installation, for some seconds."
@@ -32,6 +36,24 @@ _told = None  # a file that is locked until this process ends, by the one that h
 def kept_in() -> Path | None:
     """The folder that compiled code is kept in; None if there is none that can be written."""
     return next(filter(_is_writable, _usual()), None) or _temporary()
+
+
+def njit_when_called(signature: tuple) -> Callable[[Callable], Callable]:
+    """As `njit(signature)`, for what few commands need: it is compiled at its first call, not at import, where others
+    would wait for it."""
+    def of(function: Callable) -> Callable:
+        made, is_compiled = njit(cache=True, nogil=True)(function), False
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            nonlocal is_compiled
+            if not is_compiled:
+                made.compile(signature)
+                made.disable_compile()
+                is_compiled = True
+            return made(*arguments)
+        return call
+    return of
 
 
 def _usual() -> list[Path]:

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 import mujoco
 import numpy as np
 
-from rearrange.home.numba_cache import float64, njit
+from rearrange.home.numba_cache import float64, njit, njit_when_called
 from rearrange.home.robot.robot import BASE_JOINTS, Robot
 
 AXIS_WEIGHT_M = 0.3  # metres of position error that weigh as much as one radian of direction error
@@ -192,7 +192,7 @@ def arm_model(robot: Robot) -> ArmModel:
 _VECTOR, _ROWS = float64[:], float64[:, :]
 
 
-@njit((float64[:, ::1], float64[::1]), cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _solve(matrix, right):
     """Solve a small positive definite system in place, after Cholesky: numba has np.linalg.solve only beside SciPy."""
     n = right.shape[0]
@@ -213,8 +213,8 @@ def _solve(matrix, right):
     return right
 
 
-@njit((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64, _ROWS, float64),
-      cache=True, nogil=True)
+@njit_when_called((float64[::1], _ROWS, _ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR, float64, _VECTOR, float64, _ROWS,
+                   float64))
 def _step(q, linear, angular, target, tip, axis, facing, axis_weight, near, bias, bounds, roll):
     """One Gauss-Newton step on |position error|^2 + |direction error|^2 + bias * |q - near|^p, written into q, the
     joints, or the turn of the base before them. roll: the error of the turn about `facing` (rad).

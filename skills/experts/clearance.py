@@ -8,7 +8,7 @@ from functools import lru_cache
 import mujoco
 import numpy as np
 
-from rearrange.home.numba_cache import boolean, float64, int8, int32, int64, njit
+from rearrange.home.numba_cache import boolean, float64, int8, int32, int64, njit_when_called
 from rearrange.home.simulation.mujoco.build_model import FLOOR_TYPE
 from rearrange.home.simulation.mujoco.compiled_home import CompiledHome
 from rearrange.home.simulation.mujoco.contacts import BASE, NO_OWNER, SCENE
@@ -119,7 +119,7 @@ def _relative(twin: MujocoSimulator, slot: int) -> tuple[np.ndarray, np.ndarray]
     return position, quat
 
 
-@njit((int32[:, :], float64[:], int8[::1], int32[::1], int64, int64, boolean[::1], boolean), cache=True, nogil=True)
+@njit_when_called((int32[:, :], float64[:], int8[::1], int32[::1], int64, int64, boolean[::1], boolean))
 def _least(geom, distance, role, owner, held, touching, is_pad, base_only):
     """Smallest distance between the robot with what it holds and all else; see `Clearance.distance`."""
     least = MARGIN_M
