@@ -150,6 +150,15 @@ MISTAKES = {
     "train skill=pick total_timesteps=1e6": "Did you mean 'steps'?",
     "train skill=pick max_steps=1e6": "Did you mean 'steps'?",
     "train skill=pick n_steps=128": "Did you mean 'trainer.rollout_steps'?",
+    "train skill=pick algo=sac": "unknown key 'algo'. The engine has PPO only",
+    "train skill=pick policy.type=act": "unknown key 'policy.type'. A policy of LeRobot or OpenPI acts behind a server",
+    "train skill=pick --policy.type=act": "A policy of LeRobot or OpenPI acts behind a server",
+    "train skill=pick learning_starts=100": "the engine has PPO only",
+    "train skill=pick verbose=1": "Did you mean 'log_every_s'?",
+    "train skill=pick data_path=x": "Did you mean 'sim.episodes'?",
+    "eval skill=pick evaluate=true": "unknown key 'evaluate'. 'rearrange eval --help'",
+    "view headless=true": "unknown key 'headless'. 'rearrange view --help'",
+    "record skill=pick agent=teleop": "Did you mean 'rearrange view agent=teleop'?",
     "train skill=pick algo=ppo": "Did you mean trainer=ver?",
     "train skill=pick gpu=0": "Did you mean device=cuda?",
     "train skill=pick wandb=true": "Did you mean logger=wandb?",
@@ -185,7 +194,7 @@ def test_words_of_other_programs_lead_to_settings_that_there_are():
         assert heads or here.removeprefix("rearrange ") in COMMANDS, here
         for word in others.split():
             assert not [command for command in heads if word in known[command]], word
-            assert not heads or any(meant(word, known[command]) for command in heads)
+            assert not heads or any(meant(word, command, known[command]) for command in heads)
 
 
 @pytest.mark.parametrize("line", MISTAKES)

@@ -112,3 +112,45 @@ def test_protocols_of_the_page_are_those_of_the_code():
         for task in tasks if "`" in row["settings"] else []:
             made = compose("eval", [f"skill={task}", *row["settings"].split("`")[1].split()])
             assert protocol(task, made.config["skill"]) == row["called"]
+
+
+COMING_FROM = ("from_habitat", "from_maniskill", "from_stable_baselines3", "from_lerobot")
+# what stands in the first columns of these pages and is typed nowhere: scenarios, functions, columns and values
+NOT_TYPED = {"rearrange_easy", "tidy_house", "prepare_groceries", "set_table", "solution", "torchrun", "set_env",
+             "action", "observation.state", "next.reward", "next.done", "next.success", "task",
+             "diffusion", "smolvla", "pi0", "seed="}
+ALSO = {"num_envs": "num_envs", "render_mode": "rearrange view", "control_mode": "action_parts",  # there, in Python
+        "policy_kwargs": "policy", "tensorboard_log": "output", "num_checkpoints": "checkpoint_every_s",
+        "--resume": "out", "--env.type": "skill", "--dataset.root": "out", "--robot.type": "robot"}
+
+
+def words_of_others():
+    """(page, word as it is typed, code of the second column) of each table of each page."""
+    code, word = r"`([^`]+)`", r"(?:--)?[a-z_]\w*(?:\.\w+)*(?:=\S*)?"
+    for page in COMING_FROM:
+        for line in (HOME / "docs" / f"{page}.md").read_text(encoding="utf-8").splitlines():
+            theirs, ours = line.strip("|").split("|") if line.startswith("| ") else ("", "")
+            for span in re.findall(code, theirs):
+                for each in span.split():
+                    if re.fullmatch(word, each) and (each == span or "=" in each or each.startswith("--")):
+                        if each not in NOT_TYPED:
+                            yield page, each, " ".join(re.findall(code, ours))
+
+
+@pytest.mark.parametrize(("page", "word", "ours"), list(dict.fromkeys(words_of_others())))
+def test_a_word_of_another_program_is_answered_with_ours(page, word, ours):
+    from rearrange.command_line.cli import _split_flags
+    from rearrange.command_line.composition.other_words import ANSWERS
+    from rearrange.command_line.composition.parse_overrides import compose
+    from rearrange.home.errors import UserError
+
+    name, _, value = word.partition("=")
+    told = []
+    for command in ("train", "eval", "record", "view"):
+        with pytest.raises(UserError) as refused:
+            compose(command, _split_flags(command, ["skill=pick", f"{name}={value or 1}"])[0])
+        told.append(str(refused.value))
+    meant = [found for each in told for found in re.findall(r"Did you mean '?([\w. ]+)", each)]
+    right = {*re.findall(r"\w+", ours), *re.findall("rearrange [a-z]+", ours), ALSO.get(name)}
+    said = [each for each in told if any(sentence in each for sentence in ANSWERS)]
+    assert said or any(each.rpartition(".")[2] in right for each in meant), (page, told)

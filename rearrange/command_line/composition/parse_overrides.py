@@ -123,6 +123,8 @@ def _own_scenario(file: str) -> dict[str, Any]:
 def require(settings: Settings) -> None:
     """Raise UserError if the group that a command cannot do without is not chosen, or a choice has no meaning beside
     another."""
+    if settings.command == "record" and settings.value("agent") == "teleop" and not os.path.exists("teleop"):
+        raise UserError("record drives nothing by hand. Did you mean 'rearrange view agent=teleop'?")
     if settings.command not in ("record", "view"):  # whose agent= is also a path, and is looked at where it is loaded
         _check_agent(settings)
     if settings.value("to_the_end") and not settings.choices.get("skill"):
@@ -382,6 +384,8 @@ def as_setting(command: str, option: str, value: str | None) -> str:
     """Why `--option value` is refused, and the setting that is meant."""
     name = option.lstrip("-").replace("-", "_")
     known = {*every_key(command), *options.groups(command)}
+    if name not in known and (answer := other_words.answer(name, value)):
+        return f" {answer}"
     key = name if name in known else _hint(name, value or "", command, known)
     if key is None:
         return ""
@@ -392,7 +396,7 @@ def as_setting(command: str, option: str, value: str | None) -> str:
 def _hint(name: str, value: Any, command: str, known: Collection[str]) -> str | None:
     """What a key that is not there most likely means: a task by its name, a word of another program, or the nearest
     key."""
-    meant = other_words.meant(name, known)
+    meant = other_words.meant(name, command, known)
     if meant in TASK_GROUPS:
         of = next((group for group in TASK_GROUPS if group in known and value in options.choices(group)), None)
         return f"{of}={value}" if of else meant
@@ -404,8 +408,11 @@ def _unknown_key(name: str, value: Any, values: dict[str, Any], command: str, ad
     for group, choice in options.every_choice(command):
         if group in (name.partition(".")[0], "bench") and name in (key.name for key in options.keys(group, choice)):
             return f"'{name}' is a setting of {group}={choice}, which is not chosen."
-    near = _hint(name, value, command, [*values, *groups])
-    hint = f" Did you mean {near}?" if near and "=" in near else f" Did you mean '{near}'?" if near else ""
+    if answer := other_words.answer(name, value):
+        hint = f" {answer}"
+    else:
+        near = _hint(name, value, command, [*values, *groups])
+        hint = f" Did you mean {near}?" if near and "=" in near else f" Did you mean '{near}'?" if near else ""
     return f"unknown key '{'+' if added else ''}{name}'.{hint} 'rearrange {command} --help' lists every key."
 
 
