@@ -71,8 +71,12 @@ def _typed(task: str, given: Mapping[str, Any], keys: list[str]) -> list[str]:
     words = []
     for key in keys:
         value = given[key]
-        text = f"[{','.join(map(str, value))}]" if isinstance(value, list) else str(value)
-        text = text.lower() if isinstance(value, bool) else text
+        text = f"[{','.join(map(_word, value))}]" if isinstance(value, list) else _word(value)
         group = f"{group_of(task)}." if key in own else "sim."
         words.append(f"sim={text}" if key == "sim" else f"{group}{key}={text}")
     return words
+
+
+def _word(value: Any) -> str:
+    """A value as it is typed."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -40,6 +40,7 @@ ANY = {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad":
                           ("pick", ANY | {"substeps": 8}, "any start, sim.substeps=8"),
                           ("pick", ANY | {"start_yaw_noise_rad": 0.5}, "any start, skill.start_yaw_noise_rad=0.5"),
                           ("navigate", {"stop_within_m": 2.0}, "HAB's pose"),
+                          ("navigate", {"stop_within_m": None}, "HAB's pose, skill.stop_within_m=null"),
                           ("navigate", {"any_start": True, "stop_within_m": 2.0}, "any place"),
                           ("place", {"episodes": "a.json", "substeps": 2}, "sim.episodes=a.json, sim.substeps=2"),
                           ("pointnav", {"agent": "fetch"}, "Habitat's rule, nav.agent=fetch")])
