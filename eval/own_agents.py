@@ -47,11 +47,23 @@ class OwnAgent:
 
     def _agent(self, found: Any, seen: gymnasium.spaces.Dict) -> Any:
         if callable(found) and (inspect.isclass(found) or _arguments(found) == 2):
+            self._check_arguments(found)
             found = self._call(found, seen, self._actions)
         if not (callable(getattr(found, "act", None)) or callable(found)):
             raise UserError(f"{self._said} gives no agent, but something of type {type(found).__name__}: an agent has "
                             "act(observation), or is a function of an observation.")
         return found
+
+    def _check_arguments(self, found: Callable[..., Any]) -> None:
+        """UserError for a class that cannot be called with the two spaces."""
+        try:
+            inspect.signature(found).bind(None, None)
+        except ValueError:  # it says nothing about its arguments
+            return
+        except TypeError:
+            raise UserError(f"{self._said} is called with (observation_space, action_space), which it does not take: "
+                            f"give {found.__name__} an __init__(self, observation_space, action_space), or name an "
+                            "object that is made already.") from None
 
     def _action(self, agent: Any, observation: Mapping[str, np.ndarray]) -> Any:
         given = self._call(getattr(agent, "act", agent), dict(observation))

@@ -395,6 +395,7 @@ def test_a_server_that_fails_in_the_middle_leaves_the_figures_of_what_is_finishe
     ("agent=nowhere:Agent", "agent=nowhere:Agent cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"),
     ("agent=mine:number", "agent=mine:number gives no agent, but something of type int: "),
     ("agent=mine:Broken", "agent=mine:Broken fails: ZeroDivisionError: division by zero ("),
+    ("agent=mine:Bare", "agent=mine:Bare is called with (observation_space, action_space), which it does not take: "),
     ("agent=mine:act checkpoint=pretrained", "agent=mine:act takes no checkpoint=pretrained: leave one of them out."),
 ])
 def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch, capsys):
@@ -431,6 +432,11 @@ nan = lambda observation: np.full(10, np.nan)
 class Broken:
     def __init__(self, observation_space, action_space):
         1 / 0
+
+
+class Bare:
+    def act(self, observation):
+        return np.zeros(10)
 """)
     monkeypatch.syspath_prepend(tmp_path)
     sys.modules.pop("mine", None)

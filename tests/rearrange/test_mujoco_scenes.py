@@ -389,6 +389,7 @@ def test_a_board_close_under_another_is_known_by_the_room_above_it_not_by_its_na
 
 @pytest.mark.parametrize("words, sentence", [
     ("sim.scene_dataset=nowhere.scene_dataset_config.json", "is not a file"),
+    ("sim.scene_dataset=nofolder", "or with sim=mujoco a folder of homes in MuJoCo's XML (MJCF), or one such file."),
     ("sim.scenes=palace", "no scene of"),
     ("sim.scenes=nothing", "scene small/nothing declares no receptacle, and none is found from its shape: choose"),
 ])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rearrange.home.apartments.episodes import Episode
 
 _ENDING = ".scene_dataset_config.json"
-_SHOULD = f"a *{_ENDING}: ReplicaCAD's, or one made by rearrange scenes export."
+_SHOULD = f"a *{_ENDING}: ReplicaCAD's, or one made by rearrange scenes export"
 _ASSETS = ("render_asset", "collision_asset")  # of a stage's or an object's configuration
 _PLACEHOLDER = "%%"  # Habitat puts the configuration's own name there
 
@@ -67,10 +67,11 @@ class SceneData:
     def check(self) -> None:
         """Raises UserError when the data set is not there."""
         if self.scene_dataset is None:
-            raise UserError("sim=habitat needs sim.scene_dataset=, the path of " + _SHOULD)
+            raise UserError("sim=habitat needs sim.scene_dataset=, the path of " + _SHOULD + ".")
         path = Path(self.scene_dataset)
         if not path.is_file():
-            raise UserError(f"sim.scene_dataset={self.scene_dataset} is not a file; it should be {_SHOULD}")
+            raise UserError(f"sim.scene_dataset={self.scene_dataset} is not a file; it should be {_SHOULD}, or "
+                            "with sim=mujoco a folder of homes in MuJoCo's XML (MJCF), or one such file.")
         if not path.name.endswith(_ENDING):
             raise UserError(f"sim.scene_dataset={self.scene_dataset} should end in {_ENDING}.")
         need_json(path, "sim.scene_dataset:")
