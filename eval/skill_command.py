@@ -34,7 +34,7 @@ PICTURE_PIXELS = 128  # of depth that is shown to us, where the agent sees none
 def evaluate_skill(options: EvalOptions, run: Run) -> dict[str, float]:
     from eval import evaluate as evaluation
     from eval.policy_choice import table
-    from eval.summary_table import print_table
+    from eval.summary_table import acting, print_table
     from eval.video import default_speed
     from rearrange.home.apartments.episodes import repeated_ids
 
@@ -64,7 +64,7 @@ def evaluate_skill(options: EvalOptions, run: Run) -> dict[str, float]:
     job = evaluation.Job(skill, env, options.agent, checkpoint and str(checkpoint), count, options.seed,
                          options.deterministic, options.video, str(run.videos), recorded, default_speed(vars(options)),
                          options.network, remote, options.to_the_end)
-    run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {options.agent}")
+    run.say(f"eval {run.path}   {group_of(skill)} {skill}   agent {acting(options.agent, checkpoint)}")
     for line in table([choice]):
         run.say(line)
     if count < options.episodes:

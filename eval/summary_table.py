@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval import began_solved
 from eval.evaluate import missing
 from eval.path_figures import path_lines
 from rearrange.home.text_table import columns
+from skills import pretrained
 
 if TYPE_CHECKING:
     from rearrange.command_line.runs.run_directory import Run
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 def table_lines(figures: Mapping[str, Any]) -> list[str]:
     """The figures of `eval.evaluate.summary` as lines of text."""
     task, n = figures.get("nav") or figures["skill"], figures["episodes"]
-    title = f"{task}   agent {figures['agent']}   split {figures['split']}   {figures['protocol']}"
+    agent = acting(figures["agent"], figures["checkpoint"])
+    title = f"{task}   agent {agent}   split {figures['split']}   {figures['protocol']}"
     if not n:
         return titled(title, [], figures)
     low, high = figures["success_interval_95"]
@@ -29,6 +32,12 @@ def table_lines(figures: Mapping[str, Any]) -> list[str]:
     rows += [(f"failed: {reason}", f"{share:.1%}") for reason, share in figures["failures"].items()]
     rows += [(name, f"{value:.4g}") for name, value in figures["measures"].items()]
     return titled(title, rows + path_lines(figures), figures)
+
+
+def acting(agent: str, checkpoint: str | Path | None) -> str:
+    """The word of agent= that means who acted: `pretrained` where that was the policy of the package."""
+    of_package = checkpoint is not None and Path(checkpoint).parent == pretrained.FOLDER
+    return "pretrained" if agent == "policy" and of_package else agent
 
 
 def _at_end(figures: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from eval.evaluate import EpisodeResult, Job, run_chunk, summary
 from eval.summary_table import table_lines
 from rearrange.command_line.composition.parse_overrides import compose, require
 from rearrange.home.errors import UserError
+from skills import pretrained
 from tests.skills.begun import action, let_go, started
 
 
@@ -33,6 +34,15 @@ def test_an_episode_ends_with_its_success_unless_told_otherwise():
     env.sim.put_in_hand(env.skill.target)
     *_, terminated, _, info = env.step(action(env, 1.0))
     assert terminated and info["metrics"]["success"] == 1.0 and "success_at_end" not in info["metrics"]
+
+
+def test_a_table_names_the_policy_of_the_package_as_it_is_typed():
+    def title(agent, checkpoint):
+        return table_lines(summary(Job("pick", {"split": "val"}, agent, checkpoint, 0), []))[0]
+
+    assert "agent pretrained   " in title("policy", str(pretrained.path("pick")))
+    assert "agent policy   " in title("policy", "outputs/train/pick/mine/checkpoints/1.pt")
+    assert "agent zero   " in title("zero", None)
 
 
 def test_both_shares_stand_in_figures_and_table():
