@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import warnings
 from typing import Any
 
@@ -12,7 +13,9 @@ from rearrange.command_line.composition.options import engine_config
 from rearrange.home.errors import UserError
 from trainer.config import TrainConfig
 
-__all__ = ["check_device", "engine_config", "per_action"]
+__all__ = ["check_device", "crowded", "engine_config", "per_action"]
+
+MOST_A_CORE = 4  # processes of environments, before more of them are warned of
 
 
 def per_action(engine: TrainConfig, task: Task, env: Any) -> TrainConfig:
@@ -32,6 +35,15 @@ def per_action(engine: TrainConfig, task: Task, env: Any) -> TrainConfig:
             values += [default if value is None else convert(value)] * (part.stop - part.start)
         changes[field] = tuple(values)
     return dataclasses.replace(engine, policy=dataclasses.replace(policy, **changes))
+
+
+def crowded(engine: TrainConfig) -> str | None:
+    """A warning of many more environment processes than the machine has cores."""
+    asked, cores = engine.collect.num_workers or 0, os.cpu_count() or 1
+    if asked <= MOST_A_CORE * cores:
+        return None
+    return (f"warning: trainer.num_workers={asked} is far above the number of cores of this machine ({cores}), which "
+            f"{min(asked, engine.collect.num_envs)} processes of environments will share; null starts one a core.")
 
 
 def check_device(engine: TrainConfig) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval.engine_settings import check_device, engine_config, per_action
+from eval.engine_settings import check_device, crowded, engine_config, per_action
 from eval.skill_command import probe_env
 from eval.task_from_settings import Task, held_out, training_task
 from rearrange.home.errors import UserError
@@ -68,8 +68,9 @@ def train(options: TrainOptions, run: Run) -> dict[str, float] | None:
     run.say(f"{'continues' if resume_from else 'run'} {run.path}   {task.word.replace('=', ' ')}   "
             f"policy {network or options.policy.encoder or 'blind'}   {engine.collect.num_envs} environments   "
             f"{engine.steps:,} steps{whole}")
-    if taken:
-        run.say(taken)
+    for line in (taken, crowded(engine)):
+        if line:
+            run.say(line)
     for phase in phases:
         for line in phase.lines:
             run.say(line)

@@ -9,7 +9,7 @@ import pytest
 from eval import engine_settings, train_command
 from rearrange.command_line.cli import main
 from rearrange.home.errors import UserError
-from trainer import loop
+from trainer import CollectConfig, TrainConfig, loop
 
 RUN = Path("outputs/train/pick/a")
 TRAIN = ["train", "skill=pick", "policy=blind", "logger=tensorboard", "steps=100", "name=a"]
@@ -95,3 +95,14 @@ def test_a_device_has_to_hold_numbers(device, fine):
         return
     with pytest.raises(UserError, match=f"device={device}"):
         engine_settings.check_device(engine)
+
+
+def test_far_more_processes_than_cores_are_warned_of_in_one_line(ended, capsys, monkeypatch):
+    monkeypatch.setattr(engine_settings.os, "cpu_count", lambda: 2)
+    of = {count: engine_settings.crowded(TrainConfig(collect=CollectConfig(num_workers=count)))
+          for count in (None, 0, 2, 8, 99)}
+    assert [count for count, said in of.items() if said] == [99]
+    assert of[99].startswith("warning: trainer.num_workers=99 is far above the number of cores") and "(2)" in of[99]
+    monkeypatch.setattr(f"{__name__}.TRAIN", [*TRAIN, "trainer.num_workers=99"])
+    ended(lambda run_dir: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert of[99].partition(", which")[0] in capsys.readouterr().out
