@@ -25,7 +25,7 @@ quickstart: $(STAMP)
 	@echo "Trained:    outputs/train/pick/latest   (curves: $(BIN)/tensorboard --logdir outputs)"
 	@echo "Evaluated:  outputs/eval/pick/latest    (videos in videos/, figures in metrics.json)"
 	@echo "Next:       source $(BIN)/activate"
-	@echo "            rearrange eval hab=tidy_house episodes=4 video=1   trained skills tidy a house: two minutes on 2 cores"
+	@echo "            rearrange eval hab=tidy_house episodes=4 video=1   trained skills tidy a house: under two minutes on 2 cores"
 	@echo "            rearrange train skill=pick              with the depth image, for up to an hour"
 	@echo "            rearrange eval skill=pick agent=random video=1"
 	@echo "            rearrange train --help                  every setting"

@@ -54,6 +54,11 @@ def test_the_same_robot_fits_however_its_hand_is_named():
     check_robot(POLICY, {"robot": OWN}, {"robot": OWN, "hand": "suction"})
 
 
+def test_a_policy_is_evaluated_in_the_usual_homes_wherever_it_was_trained():
+    assert settings_of({"env": {"furniture": "wide", "split": "train", "max_steps": 9}}) == {"max_steps": 9,
+                                                                                            "depth_size": 0}
+
+
 def test_a_checkpoint_brings_a_robot_that_has_a_name_and_none_that_has_to_be_typed():
     named = {"robot": "other", "hand": "hook"}
     assert settings_of({"env": named}) == named | {"depth_size": 0}

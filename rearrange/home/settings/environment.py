@@ -30,8 +30,8 @@ SEEING = ("observations", "camera_size", *RANDOM)
 ROBOT = ("robot", "hand")
 SHARED = (*ROBOT, "base_speed_m_s", "base_turn_rad_s", "suction_max_angle_rad", "image_lag")
 """Settings of the robot and its camera that all skills of a plan have in common."""
-WHERE = ("split", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset", "scenes", "mix",
-         "robot_urdf", "gpu_device", "substeps", *RANDOM)
+WHERE = ("split", "furniture", "num_layouts", "num_homes", "episodes", "episodes_share", "sim", "scene_dataset",
+         "scenes", "mix", "robot_urdf", "gpu_device", "substeps", *RANDOM)
 """Settings of an environment that say where a policy was trained, not how: it acts as well with others."""
 
 
