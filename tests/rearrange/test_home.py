@@ -2,6 +2,9 @@
 
 import math
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -376,3 +379,31 @@ def test_a_lying_can_touches_a_round_table_where_it_is():
         mujoco.mj_collision(model, data)
         depths.append(min(data.contact.dist, default=0.0))
     assert np.count_nonzero(depths) > 19000 and min(depths) > -0.01
+
+
+ARENAS = '''
+import gc
+import mujoco
+from rearrange.home.simulation.mujoco.compiled_home import load_home
+
+def size_mb():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1]) / 1024
+
+model = load_home("val/0").model
+mujoco.MjData(model)  # is freed: from now on glibc would take such blocks from its heap
+before, states, others = size_mb(), [], []
+for _ in range(12):
+    states.append(mujoco.MjData(model))
+    others.append(bytearray(100_000))  # what comes behind keeps a heap from shrinking
+taken = size_mb() - before
+del states
+gc.collect()
+print(taken, size_mb() - before)
+'''
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the size of a process from /proc")
+def test_what_states_of_homes_took_the_system_has_back():
+    done = subprocess.run([sys.executable, "-c", ARENAS], capture_output=True, text=True, check=True)
+    taken, left = map(float, done.stdout.split())
+    assert taken > 12 * 16 and left < 30, done.stdout
