@@ -26,7 +26,7 @@ from rearrange.home.pictures.looks import PLAIN, LookSeeds, draw_looks
 from rearrange.home.pictures.spectator_camera import SpectatorCamera
 from rearrange.home.pictures.window import WatchedEnv
 from rearrange.home.robot.robot import RANGE_M
-from rearrange.home.settings.environment import HomeSettings
+from rearrange.home.settings.environment import BOTH, FURNITURE, HomeSettings, homes_called
 from rearrange.home.simulation.observations import CAMERA_OF, OBSERVATIONS, Observation, wording
 from rearrange.home.simulation.simulator_interface import PICTURE_SIZE, Point
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from skills.skill import Skill
 
 
-_MIXED = 31  # seeds which homes episodes take place in
+_MIXED, _KIND = 31, 37  # seed which homes episodes take place in: of a data set, of what furniture
 
 
 class HomeScene:
@@ -83,7 +83,7 @@ class HomeScene:
 
             return generated_episode(Path(settings.scene_dataset), kind, settings.split, settings.scenes,
                                      settings.num_layouts, index)
-        return generate_episode(kind, settings.homes, index, settings.num_layouts)
+        return generate_episode(kind, self._homes_of(index), index, settings.num_layouts)
 
     def scenario_episode(self, scenario: Scenario, index: int) -> Episode:
         """Episode `index` of a scenario, likewise."""
@@ -93,7 +93,15 @@ class HomeScene:
 
             return scenario_episode_in(external_homes(Path(settings.scene_dataset), settings.split, settings.scenes,
                                                       settings.num_layouts), scenario, index)
-        return scenario_episode(scenario, settings.homes, index, settings.num_layouts)
+        return scenario_episode(scenario, self._homes_of(index), index, settings.num_layouts)
+
+    def _homes_of(self, index: int) -> str:
+        """What the homes are called together among which a generated episode takes place: of both kinds its number
+        decides."""
+        if self.settings.furniture != BOTH:
+            return self.settings.homes
+        kind = FURNITURE[np.random.default_rng([_KIND, index]).integers(len(FURNITURE))]
+        return homes_called(self.settings.split, kind)
 
     def _is_external(self, index: int) -> bool:
         """Whether a generated episode takes place in an external scene; where both are mixed, its number decides."""

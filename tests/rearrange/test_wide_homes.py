@@ -118,6 +118,12 @@ def test_episodes_take_place_in_the_homes_that_are_asked_for():
     assert env.unwrapped.episode.scene == "wide/val/3"
     with pytest.raises(UserError, match="furniture"):
         HomeSettings("val", furniture="narrow")
+    env = make_env("pick", split="val", furniture="both", depth_size=0)
+    scenes = [env.unwrapped.scene.generated_episode("pick", index).scene for index in range(40)]
+    assert 10 < sum(scene.startswith("wide/val/") for scene in scenes) < 30
+    assert scenes == [env.unwrapped.scene.generated_episode("pick", index).scene for index in range(40)]
+    with pytest.raises(UserError, match="sim.furniture=both is for sim=mujoco.*: choose one of standard, wide"):
+        HomeSettings("val", furniture="both", sim="habitat")
 
 
 def test_wide_homes_are_exported_and_read_back(tmp_path):

@@ -18,6 +18,7 @@ from rearrange import navigation
 from rearrange.command_line.composition import bench_settings as bench
 from rearrange.home.settings import installed_parts, presets
 from rearrange.home.settings.environment import (
+    FURNITURE,
     NAVIGATION,
     NAVIGATION_AGENTS,
     SETTINGS_OF,
@@ -408,7 +409,8 @@ class ScenesOptions(Options):
                                        "for view and measure, those of the split for episodes")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))
     split: str = setting("val", "apartments, or scenes of the data set", choices=SPLITS)
-    furniture: str = like(HomeSettings, "furniture")
+    furniture: str = setting(
+        "standard", "of the apartments: as in version 0.2, or wide: as varied as the world's", choices=FURNITURE)
     count: int = setting(10, "export: apartments, the first of the split; episodes: how many, the first of hab= or "
                              "skill=", at_least=1, at_most=9999)
     out: str | None = setting(

@@ -16,6 +16,7 @@ __all__ = ["NAVIGATION", "HomeSettings", "SimulatorConfig", "suggestion"]
 
 SPLITS = ("train", "val", "test", "unseen")
 FURNITURE = ("standard", "wide")
+BOTH = "both"  # half of the episodes in homes of each
 SIMULATORS = ("mujoco", "habitat")
 RENDER_MODES = ("rgb_array", "human")
 NAVIGATION_AGENTS = ("forward", "goal_follower", "map", "oracle")  # scripted, for these tasks alone
@@ -75,7 +76,8 @@ class HomeSettings(SimulatorConfig):
     sim: str = setting("mujoco", "simulator", choices=SIMULATORS)
     image_lag: bool = setting(True, "the policy sees the image from before the step's physics, as HAB")
     furniture: str = setting(
-        "standard", "of the apartments: as in version 0.2, or wide: as varied as the world's", choices=FURNITURE)
+        "standard", "of the apartments: as in version 0.2, or wide: as varied as the world's; both: half of the "
+                    "episodes in each", choices=(*FURNITURE, BOTH))
     num_layouts: int = setting(
         96, "different apartments of the split; episodes are unlimited", above=0, at_most=1_000_000)
     episodes: str | None = setting(
@@ -128,6 +130,9 @@ class HomeSettings(SimulatorConfig):
         if (self.robot, self.hand) != (DEFAULT, None):
             robot_named(self.robot, self.hand)
         check_depth_size(self.depth_size)
+        if self.furniture == BOTH and self.sim != "mujoco":
+            raise UserError(f"sim.furniture={BOTH} is for sim=mujoco, which makes both kinds of homes: choose one of "
+                            f"{', '.join(FURNITURE)}.")
         if self.scenes is not None and self.scene_dataset is None:
             raise UserError(f"sim.scenes={self.scenes} chooses among the scenes of a data set, which "
                             "sim.scene_dataset= should name.")
