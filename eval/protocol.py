@@ -32,7 +32,7 @@ _OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, an
 
 
 def protocol(task: str, env: Mapping[str, Any]) -> str:
-    """The protocol of an environment's settings, as in `any start, sim.substeps=8`. Equal names mean equal
+    """The protocol of an environment's settings, as in `any start, sim.base_speed_m_s=2.5`. Equal names mean equal
     protocols."""
     usual = _usual(task)
     given = {key: value for key, value in renewed(json_safe(dict(env))).items()

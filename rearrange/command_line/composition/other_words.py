@@ -69,7 +69,7 @@ ANSWERS = {
     "That is of algorithms with a replay memory, and the engine has PPO only.":
         "learning_starts buffer_size replay_size train_freq gradient_steps exploration_fraction",
     "The reward is dense; skill.reward_scales.TERM= weighs each of its terms.": "reward_mode reward_type",
-    "The robot is commanded 30 times a second, and physics has sim.substeps= steps in each of them.":
+    "The robot is commanded 30 times a second; sim= has the steps of physics in each of them.":
         "control_freq sim_freq frame_skip fps",
     "Pictures are drawn without a GPU, with one look.": "enable_shadow shader shader_pack shader_dir",
     "Every episode says in words what it asks for, in the column task.": "single_task",
