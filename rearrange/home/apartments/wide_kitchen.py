@@ -28,6 +28,9 @@ from rearrange.home.apartments.parts import Body, Part, Piece, Receptacle, box
 
 MARK_HALF_M = (0.001, 0.06, 0.004)
 """Of the line that shows where a front without a bar is held; nothing collides with it."""
+SHOWN_SHARE = 0.5
+"""Of fronts that are flat to the touch, how many show a bar: files of furniture often draw handles and leave them out
+of what collides."""
 _FRONT_X = FACE_X + 0.08  # footprint, with handles
 _BOTTOM_M = 0.012
 _EDGE_M = 0.015  # of a frame, beside a front
@@ -43,8 +46,9 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
     bar = draw_bar(rng) if rng.random() < 0.45 else None
     rows, panel = int(rng.integers(2, 4)), (rng.random() < 0.4) * rng.uniform(0.08, 0.19)
     proud, depth = rng.uniform(0.0, 0.04), rng.uniform(0.40, 0.57)
+    shown = draw_bar(rng) if bar is None and rng.random() < SHOWN_SHARE else None
     friction, travel = math.exp(rng.uniform(math.log(0.008), math.log(3.0))), rng.uniform(0.46, min(0.54, depth + 0.08))
-    hollow = (bar is None and rng.random() < 0.35) * rng.uniform(0.010, 0.026)
+    hollow = (bar is None and shown is None and rng.random() < 0.35) * rng.uniform(0.010, 0.026)
     density, framed = rng.uniform(150.0, 600.0), rng.random() < 0.4
     parts: list[Part] = [box((BACK_X, -half_y, 0), (BACK_X + PANEL_M, half_y, under), palette.cabinet),
                          box((BACK_X + PANEL_M, -half_y, 0), (CARCASS_X - 0.04, half_y, plinth), palette.wood_dark)]
@@ -72,7 +76,7 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
             top = under - panel - 0.005
         for low, high in _rows(rng, plinth + 0.01, top, rows):
             body, receptacle = drawer(f"drawer_{len(bodies)}", (FACE_X, middle_y), width - 2 * framed * _EDGE_M,
-                                      (low, high), depth, bar, palette, friction, travel, hollow)
+                                      (low, high), depth, bar, palette, friction, travel, hollow, shown)
             bodies.append(replace(body, density_kg_m3=density))
             receptacles.append(receptacle)
     basin_x, above = BACK_X + rng.uniform(0.16, 0.33), rng.uniform(0.50, 0.75)
@@ -103,7 +107,7 @@ def _rows(rng: np.random.Generator, low: float, top: float, rows: int) -> list[t
 
 def drawer(name: str, at: tuple[float, float], width: float, face: tuple[float, float], depth: float,
            bar: tuple[float, float, float, float] | None, palette: Palette, friction: float, travel: float,
-           hollow: float = 0.0) -> tuple[Body, Receptacle]:
+           hollow: float = 0.0, shown: tuple[float, float, float, float] | None = None) -> tuple[Body, Receptacle]:
     """One drawer; its frame sits in its front's outer face, at its floor.
 
     Args:
@@ -117,6 +121,7 @@ def drawer(name: str, at: tuple[float, float], width: float, face: tuple[float, 
         friction: Dry friction of its joint (N).
         travel: How far it opens (m).
         hollow: How far the panel of its front lies behind its frame (m); a plate in its middle is flush with the frame.
+        shown: Of a flat front: a bar that is seen and not touched, as `bar`; see `SHOWN_SHARE`.
     """
     floor, thickness, wall = face[0] + 0.03, FACE_X - CARCASS_X, 0.012
     half_front, half_box, rim = width / 2 - 0.004, width / 2 - 0.022, min(0.13, face[1] - face[0] - 0.06)
@@ -132,6 +137,10 @@ def drawer(name: str, at: tuple[float, float], width: float, face: tuple[float, 
     front = (box((-thickness, -half_front, low), (0, half_front, high), palette.cabinet),)
     if hollow:
         front = _hollow_front(half_front, (low, high), thickness, hollow, palette)
+    if shown:
+        standoff, radius, half, share = shown
+        front += (Part("capsule", (standoff, 0.0, low + share * (high - low)), (radius, min(half, half_front - 0.03)),
+                       HANDLE_RGB, axis="y", name=f"{name}_bar", solid=False),)
     parts = (*front, box((-depth, -half_box, 0), (inner_back, half_box, rim), wood),
              box((inner_back, -half_box, 0), (-thickness, -inner_y, rim), wood),
              box((inner_back, inner_y, 0), (-thickness, half_box, rim), wood),
@@ -203,14 +212,19 @@ def _fridge_door(rng: np.random.Generator, hinge: tuple[float, float], height: t
     low_y, high_y = sorted((0.0, -sign * width))
     at_z = rng.uniform(max(0.8, height[0] + 0.12), 1.4)
     at_y = -sign * (width - rng.uniform(0.04, 0.09))
-    if rng.random() < 0.7:
+    shown: tuple[Part, ...] = ()
+    if rng.random() < 0.6:
         standoff, half = rng.uniform(0.03, 0.06), min(rng.uniform(0.07, 0.30), at_z - height[0] - 0.02)
         handle = Part("capsule", (thickness + standoff, at_y, at_z), (rng.uniform(0.008, 0.014), half), HANDLE_RGB,
                       name="fridge_door_handle")
     else:
         handle = Part("box", (thickness, at_y, at_z), (MARK_HALF_M[0], MARK_HALF_M[2], MARK_HALF_M[1]), HANDLE_RGB,
                       name="fridge_door_handle", solid=False)
-    parts = (box((gap, low_y, height[0]), (thickness, high_y, height[1]), palette.white), handle)
+        if rng.random() < SHOWN_SHARE:
+            standoff, half = rng.uniform(0.03, 0.06), min(rng.uniform(0.07, 0.30), at_z - height[0] - 0.02)
+            shown = (Part("capsule", (thickness + standoff, at_y, at_z), (rng.uniform(0.008, 0.014), half), HANDLE_RGB,
+                          name="fridge_door_bar", solid=False),)
+    parts = (box((gap, low_y, height[0]), (thickness, high_y, height[1]), palette.white), *shown, handle)
     friction = math.exp(rng.uniform(math.log(0.008), math.log(1.0)))
     return Body("fridge_door", "hinge", sign, (0.0, widest), (hinge[0], sign * hinge[1], 0.0), 0.0,
                 parts, friction)
