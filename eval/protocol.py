@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from eval.task_from_settings import group_of, json_safe
-from rearrange.home.settings.environment import HOME_SETTINGS, NAVIGATION, HomeSettings, renewed
+from rearrange.home.settings.environment import HOME_SETTINGS, NAVIGATION, WHERE, HomeSettings, renewed
 from rearrange.navigation import settings as navigation
 from skills import OF_TRAINING, config_class
 
@@ -30,13 +30,14 @@ _OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, an
     "to_handle", "action_repeat", "egomotion", "segmentation", "split", "depth_size", "render_mode", "gpu_device",
     "observations", "camera_size", "episodes_share", "mix")
 
+_SEEN_AND_DONE = ("action_parts", "observation_keys", "to_handle", "action_repeat", "egomotion", "segmentation")
+"""Of those: what an agent from outside has to be shown and may command."""
+
 
 def protocol(task: str, env: Mapping[str, Any]) -> str:
     """The protocol of an environment's settings, as in `any start, sim.base_speed_m_s=2.5`. Equal names mean equal
     protocols."""
-    usual = _usual(task)
-    given = {key: value for key, value in renewed(json_safe(dict(env))).items()
-             if key not in (*_OF_THE_AGENT, *OF_TRAINING)}
+    usual, given = _usual(task), _given(env)
     named = next((found for tasks, found in _NAMED.items() if task in tasks), {})
     starts = {_OF_HAB.get(task, "as it comes"): {}, **named}
     differing = {name: _differing(given, usual | changed) for name, changed in starts.items()}
@@ -45,6 +46,19 @@ def protocol(task: str, env: Mapping[str, Any]) -> str:
         return ", ".join(_typed(task, given,
                                 ["episodes", *(key for key in _differing(given, usual) if key != "episodes")]))
     return ", ".join([name, *_typed(task, given, differing[name])])
+
+
+def words(task: str, env: Mapping[str, Any]) -> list[str]:
+    """The words by which an evaluation is like an environment with these settings: where its episodes begin, and what
+    its agent sees and commands."""
+    given = {key: value for key, value in renewed(json_safe(dict(env))).items()
+             if key in _SEEN_AND_DONE or key in _given(env) and key not in WHERE}
+    return _typed(task, given, _differing(given, _usual(task)))
+
+
+def _given(env: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in renewed(json_safe(dict(env))).items()
+            if key not in (*_OF_THE_AGENT, *OF_TRAINING)}
 
 
 def hab_settings(task: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import gymnasium
 
 from eval.agents import PolicyAgent
 from eval.policy_choice import asked_for, table
+from eval.protocol import protocol, words
 from eval.remote.connecting import require_packages
 from eval.trained_policy import of_what, training_of
 from rearrange.command_line.composition.options import ServeOptions
@@ -40,6 +41,11 @@ def run(options: ServeOptions) -> None:
                         f"{error.strerror}.") from error
     for line in table([choice]):
         print(line)
+    if task := meta.get("skill") or meta.get("nav"):
+        size = int(meta.get("image_size") or 0)
+        typed = [*words(task, meta.get("env", {})), *([f"remote.image_size={size}"] if size else [])]
+        print(f"trained with: {protocol(task, meta.get('env', {}))}" + (
+            f"; whoever evaluates it with agent=remote types {' '.join(typed)}" if typed else ""))
     print("observations: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items()))
     host, port = server.socket.getsockname()[:2]
     print(f"serves {of_what(meta)} at ws://{host}:{port}; Ctrl-C ends it", flush=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval.protocol import _OF_THE_AGENT, _usual, protocol
+from eval.protocol import _OF_THE_AGENT, _usual, protocol, words
 from rearrange.navigation import settings as navigation
 from skills import OF_TRAINING, SKILLS
 
@@ -33,6 +33,15 @@ def test_each_value_of_each_setting_gives_a_name_of_its_own_and_what_the_agent_i
 
 
 ANY = {"any_start": True, "start_position_noise_m": 0.15, "start_yaw_noise_rad": 0.25}
+
+
+def test_the_words_bring_an_evaluation_to_the_protocol_of_a_policy():
+    wide = {"start_distance_m": [0.75, 1.4], "start_aside_m": 0.35, "start_yaw_noise_rad": 0.25, "split": "train"}
+    assert words("open_fridge", wide) == ["skill.start_distance_m=[0.75,1.4]", "skill.start_aside_m=0.35",
+                                          "skill.start_yaw_noise_rad=0.25"]
+    driving = words("navigate", {"any_start": True, "action_repeat": 4})
+    assert driving == ["skill.any_start=true", "skill.action_repeat=4"]
+    assert words("pick", {"max_steps": 200, "reward_scales": {"pick": 1.0}, "furniture": "wide"}) == []
 
 
 @pytest.mark.parametrize("task, settings, name",
