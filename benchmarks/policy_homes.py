@@ -11,6 +11,7 @@ import hashlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,20 @@ def _name(dataset: str) -> str:
     return Path(dataset).name.removesuffix(".scene_dataset_config.json")
 
 
+def starts(task: str, env: Mapping[str, Any]) -> list[str]:
+    """The words that have episodes of a skill begin as in an environment with these settings, whoever acts."""
+    from eval.protocol import hab_settings, typed
+
+    return typed(task, {key: env.get(key, value) for key, value in hab_settings(task).items()})
+
+
 def measured(file: Path, group: str, task: str, words: dict[str, list[str]], episodes: int) -> list[dict[str, Any]]:
     """The figures of a policy in each kind of homes, with the hash of its file.
 
     Args:
         file: the policy, in the form in which it ships.
         group, task: `skill` or `nav`, and the name.
-        words: of `kinds`.
+        words: of `kinds`, with those of `starts`.
         episodes: of each kind.
 
     Raises: UserError where an evaluation fails; it says what was printed last.

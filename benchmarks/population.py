@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import run as run_as_command
 from eval.bench.gym.tasks import TASKS
 from rearrange.command_line.population import Range, first_generation, next_generation
+from rearrange.home.errors import UserError
 
 if TYPE_CHECKING:
     from benchmarks.settings import Population
@@ -27,6 +28,14 @@ RANGES = (Range("learning_rate", 1e-4, 3e-3, log=True), Range("clip", 0.1, 0.4),
           Range("epochs", values=("4", "6", "8", "10", "14")))
 SHARE, FACTOR, RESAMPLE = 0.25, 1.25, 0.25
 EPISODES = 100  # in the mean return
+
+
+def check(settings: Population) -> None:
+    """Refuse a task whose steps are no whole number of generations."""
+    steps = settings.steps or TASKS[settings.task].steps
+    if steps < settings.every or steps % settings.every:
+        raise UserError(f"steps={steps:,} of {settings.task} is no multiple of every={settings.every:,}, the steps of "
+                        "a generation: choose another every=.")
 
 
 def run_bench(settings: Population, run: Run) -> dict[str, float]:

@@ -258,7 +258,11 @@ def measure_with(settings: dict[str, str]) -> Measure:
         raise UserError(f"episodes={count} is not allowed: it must be an integer of at least 1.")
 
     def measure(new: Path, old: Path | None, group: str, task: str) -> list[dict[str, Any]]:
-        words = policy_homes.kinds(group, settings.get("dataset"), settings.get("scenes"))
+        from trainer.checkpoint import load_checkpoint
+
+        begin = policy_homes.starts(task, load_checkpoint(new)["meta"]["env"])
+        kinds = policy_homes.kinds(group, settings.get("dataset"), settings.get("scenes"))
+        words = {kind: [*begin, *chosen] for kind, chosen in kinds.items()}
         rows, before = ([policy_homes.measured(file, group, task, words, int(count)) for file in (new, old) if file]
                         + [[]])[:2]
         print(*policy_homes.lines(rows, before), sep="\n")

@@ -30,7 +30,8 @@ _OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, an
     "to_handle", "action_repeat", "egomotion", "segmentation", "split", "depth_size", "render_mode", "gpu_device",
     "observations", "camera_size", "episodes_share", "mix")
 
-_SEEN_AND_DONE = ("action_parts", "observation_keys", "to_handle", "action_repeat", "egomotion", "segmentation")
+_SEEN_AND_DONE = ("action_parts", "observation_keys", "to_handle", "action_repeat", "egomotion", "segmentation",
+                  "observations", "camera_size")
 """Of those: what an agent from outside has to be shown and may command."""
 
 
@@ -54,6 +55,11 @@ def words(task: str, env: Mapping[str, Any]) -> list[str]:
     given = {key: value for key, value in renewed(json_safe(dict(env))).items()
              if key in _SEEN_AND_DONE or key in _given(env) and key not in WHERE}
     return _typed(task, given, _differing(given, _usual(task)))
+
+
+def typed(task: str, settings: Mapping[str, Any]) -> list[str]:
+    """Settings of a task's environment as they are typed."""
+    return _typed(task, settings, [*settings])
 
 
 def _given(env: Mapping[str, Any]) -> dict[str, Any]:

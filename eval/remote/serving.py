@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import gymnasium
 
 from eval.agents import PolicyAgent
@@ -42,10 +44,11 @@ def run(options: ServeOptions) -> None:
     for line in table([choice]):
         print(line)
     if task := meta.get("skill") or meta.get("nav"):
-        size = int(meta.get("image_size") or 0)
-        typed = [*words(task, meta.get("env", {})), *([f"remote.image_size={size}"] if size else [])]
-        print(f"trained with: {protocol(task, meta.get('env', {}))}" + (
-            f"; whoever evaluates it with agent=remote types {' '.join(typed)}" if typed else ""))
+        size, env = int(meta.get("image_size") or 0), meta.get("env", {})
+        with suppress(UserError):  # of a skill that is not here, or that only its user imports
+            typed = [*words(task, env), *([f"remote.image_size={size}"] if size else [])]
+            print(f"trained with: {protocol(task, env)}" + (
+                f"; whoever evaluates it with agent=remote types {' '.join(typed)}" if typed else ""))
     print("observations: " + ", ".join(f"{name} {shape}" for name, shape in shapes.items()))
     host, port = server.socket.getsockname()[:2]
     print(f"serves {of_what(meta)} at ws://{host}:{port}; Ctrl-C ends it", flush=True)

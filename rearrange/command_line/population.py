@@ -8,17 +8,21 @@ and the same line again skips runs that are finished.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.types import IntervalSweep
 
 from rearrange.command_line.composition import parse_overrides as front
-from rearrange.command_line.composition.swept import Swept
+from rearrange.command_line.composition.swept import Swept, as_typed
 from rearrange.command_line.runs.hydra_settings import POPULATION as NAME
+from rearrange.command_line.runs.run_directory import write_whole
 from rearrange.home.errors import UserError
+from trainer.config import OF_THE_WEIGHTS
 
 OF_A_RUN = ("name", "steps", "seed", "checkpoint")
 
@@ -48,10 +52,16 @@ class Range:
             at = self.values.index(value) + (1 if up else -1)
             return self.values[min(max(at, 0), len(self.values) - 1)]
         changed = float(value) * (factor if up else 1 / factor)
+        if self._is_whole and abs(changed - float(value)) < 1:
+            changed = float(value) + (1 if up else -1)
         return self._text(min(max(changed, self.low), self.high))
 
+    @property
+    def _is_whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
     def _text(self, value: float) -> str:
-        if isinstance(self.low, int) and isinstance(self.high, int):
+        if self._is_whole:
             return str(round(value))
         return str(min(max(float(f"{value:.4g}"), self.low), self.high))
 
@@ -128,20 +138,25 @@ class Plan:
 class Population:
     """Asks a launcher for one generation after another, as sweepers of Hydra do."""
 
-    def __init__(self, settings: Any, launcher: Any, plan: Plan):
+    def __init__(self, settings: Any, launcher: Any, plan: Plan, folder: Path):
         """
         Args:
             settings: Hydra's view of `hydra_settings.PopulationConfig`.
             launcher: runs a batch of jobs, and knows the directory of each (`sweep.Between`).
             plan: what is searched.
+            folder: where the members of each generation are kept: a run that failed at first and is repeated later
+                changes nothing of what has been trained meanwhile.
         """
-        self.settings, self.launcher, self.plan = settings, launcher, plan
+        self.settings, self.launcher, self.plan, self.file = settings, launcher, plan, folder / "population.json"
 
     def sweep(self, _: Sequence[str]) -> None:
         """Train all generations."""
         s, rng = self.settings, random.Random(self.settings.seed)
-        members = first_generation(s.members, self.plan.ranges, rng)
-        paths: list[str] = []
+        members, paths = first_generation(s.members, self.plan.ranges, rng), []
+        made = [members]
+        kept = self._kept()
+        if kept[:1] == made:  # else of other words
+            made = kept
         for generation in range(self.plan.generations):
             jobs = [self._words(member, generation, number, paths) for number, member in enumerate(members)]
             told = self.launcher.launch(jobs, generation * s.members)
@@ -149,19 +164,33 @@ class Population:
             scores = [None if each.return_value is None else sign * each.return_value for each in told]
             paths = [str(self.launcher.asked[tuple(words)].path.absolute()) for words in jobs]
             print(self._line(generation, [sign * score for score in scores if score is not None]), flush=True)
-            members = next_generation(members, scores, self.plan.ranges, s.share, s.factor, s.resample, rng)
+            if all(score is None for score in scores) or generation + 1 == self.plan.generations:
+                return
+            if len(made) == generation + 1:
+                rng = random.Random(f"{s.seed}/{generation}")
+                made = [*made, next_generation(members, scores, self.plan.ranges, s.share, s.factor, s.resample, rng)]
+                write_whole(self.file, json.dumps([[vars(each) for each in members] for members in made], indent=1))
+            members = made[generation + 1]
+
+    def _kept(self) -> list[list[Member]]:
+        """The generations that an earlier command planned."""
+        try:
+            return [[Member(**each) for each in members] for members in json.loads(self.file.read_text("utf-8"))]
+        except (OSError, ValueError, TypeError):
+            return []
 
     def _words(self, member: Member, generation: int, number: int, paths: Sequence[str]) -> list[str]:
-        words = [f"name={self.plan.name}_{generation}_{number}", f"steps={self.settings.every}",
+        words = [f"name={as_typed(f'{self.plan.name}_{generation}_{number}')}", f"steps={self.settings.every}",
                  f"seed={self.plan.seed + generation * self.settings.members + number}"]
         return words + [f"{key}={value}" for key, value in member.settings.items()] + (
-            [f"checkpoint={paths[member.parent]}"] if member.parent is not None else [])
+            [f"checkpoint={as_typed(paths[member.parent])}"] if member.parent is not None else [])
 
     def _line(self, generation: int, values: Sequence[float]) -> str:
         done = f"generation {generation + 1} of {self.plan.generations}"
         if not values:
             return f"{done}: no run has a result"
-        return f"{done}: best {max(values):.4g}, mean {sum(values) / len(values):.4g}, least {min(values):.4g}"
+        best, worst = (max, min) if self.settings.direction == "maximize" else (min, max)
+        return f"{done}: best {best(values):.4g}, mean {sum(values) / len(values):.4g}, worst {worst(values):.4g}"
 
 
 def plan_of(settings: Any, command: str, fixed: Sequence[str], swept: Sequence[Swept]) -> Plan:
@@ -188,8 +217,13 @@ def plan_of(settings: Any, command: str, fixed: Sequence[str], swept: Sequence[S
     if steps < settings.every or steps % settings.every:
         raise UserError(f"steps={steps:,} is no multiple of hydra.sweeper.every={settings.every:,}, the steps of a "
                         "generation.")
-    if wrong := next((each.key for each in swept if each.key in (*OF_A_RUN, "transfer", "resume")), None):
+    keys = [each.key.lstrip("+") for each in swept]
+    if wrong := next((key for key in keys if key in (*OF_A_RUN, "transfer", "resume")), None):
         raise UserError(f"{wrong}= has one value here: hydra/sweeper={NAME} gives each run its own.")
+    alike = ("skill", "nav", "hab", "policy", *(f"policy.{name}" for name in OF_THE_WEIGHTS))
+    if wrong := next((key for key in keys if key in alike), None):
+        raise UserError(f"{wrong}= has one value here: the members of hydra/sweeper={NAME} take over each other's "
+                        "weights.")
     if made.value("transfer"):
         raise UserError(f"transfer= is for one training: hydra/sweeper={NAME} begins runs with each other's weights.")
     return Plan([range_of(command, each) for each in swept], steps // settings.every, made.value("seed"),
@@ -201,7 +235,7 @@ def words_of_run(fixed: Sequence[str], asked: Sequence[str]) -> tuple[list[str],
     learning rate does not decay to zero in each generation."""
     given = dict(word.split("=", 1) for word in asked)
     own = [f"{key}={given.pop(key)}" for key in OF_A_RUN if key in given]
-    keys = {word.partition("=")[0] for word in own}
+    keys = {word.partition("=")[0] for word in own}  # of words of which the typed ones may begin with +
     typed = [word for word in fixed if word.partition("=")[0].lstrip("+") not in keys]
-    schedule = [] if any(word.startswith("ppo.schedule=") for word in typed) else ["ppo.schedule=constant"]
+    schedule = [] if any(word.lstrip("+").startswith("ppo.schedule=") for word in typed) else ["ppo.schedule=constant"]
     return [*typed, *schedule, *own], given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Job(launchers.Job):
     swept: dict[str, str]
     done: bool  # finished before, with the same settings
     refused: str = ""  # why it was not begun: not every mistake is found before a sweeper asks
+    task: str = ""  # the word that chooses it
 
 
 class Taken(UserError):
@@ -72,12 +74,14 @@ def job_of(command: str, fixed: list[str], swept: dict[str, str], named: bool = 
     front.require(typed)
     told = {} if named else {k: v for k, v in swept.items() if k not in ("skill", "name")}
     name = checked_name(_name(typed.value("name"), told))
-    words = [word for word in words if word.split("=")[0] not in ("name", "resume")] + [f"name={name}"]
+    words = [word for word in words if word.split("=")[0] not in ("name", "resume")]
+    words += [f"name={sweeps.as_typed(name)}"]
     path = folder_of(typed.config, command) / name
+    task = next((f"{group}={typed.choices[group]}" for group in ("skill", "nav", "hab") if group in typed.choices), "")
     resume = resume_as(fixed, typed.value("resume")) if "resume" in typed.config else False
     again = (f"resume={'auto' if resume == AUTO else 'true'}",)
     if not path.exists() or resume == AUTO and not (path / "config.yaml").exists():
-        return Job((command, *words, *(again if resume == AUTO else ())), path, swept, done=False)
+        return Job((command, *words, *(again if resume == AUTO else ())), path, swept, done=False, task=task)
     if not (path / "config.yaml").exists():
         raise Taken(f"{path} exists already and is not a run. Choose another name=.")
     if changed := changes(path, typed):
@@ -89,7 +93,7 @@ def job_of(command: str, fixed: list[str], swept: dict[str, str], named: bool = 
     if not done and not resume:
         on = "Continue the sweep with resume=true" if "resume" in typed.config else "Remove it, to repeat this job"
         raise Taken(f"{path} exists already and is not finished. {on}, or choose another name=.")
-    return Job((command, *words) + (() if done else again), path, swept, done)
+    return Job((command, *words) + (() if done else again), path, swept, done, task=task)
 
 
 def _has_result(command: str, path: Path) -> bool:
@@ -143,8 +147,8 @@ def best_of(jobs: Sequence[Job], objective: str | None, minimise: bool) -> list[
         return [f"best {objective}: no job has it"] if objective else []
     value, job = (min if minimise else max)(made, key=lambda pair: pair[0])
     words = " ".join(f"{key}={value}" for key, value in job.swept.items())
-    task = next((word for word in job.words if word.startswith(("skill=", "nav=", "hab="))), "")
-    trained = [f"next: rearrange eval {task} checkpoint={job.path}"] if job.words[:1] == ("train",) else []
+    again = shlex.join(["rearrange", "eval", job.task, f"checkpoint={sweeps.as_typed(str(job.path))}"])
+    trained = [f"next: {again}"] if job.words[:1] == ("train",) else []
     return [f"best {objective} {_number(value)}: {words}   {job.path}", *trained]
 
 

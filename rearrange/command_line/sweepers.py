@@ -105,7 +105,7 @@ def most_jobs(config: DictConfig, swept: Sequence[Swept], sweeper: Sweeper) -> i
 def make(config: DictConfig, launcher: Launcher, population: Plan | None = None) -> Any:
     """The sweeper, whose jobs `launcher` gets; `population`: what our own needs beside Hydra's settings."""
     if population:
-        return Population(config.hydra.sweeper, launcher, population)
+        return Population(config.hydra.sweeper, launcher, population, Path(config.hydra.sweep.dir))
     made: Any = Plugins.instance().instantiate_sweeper(
         config=config, hydra_context=launching.context(config), task_function=lambda _: None)
     getattr(made, "sweeper", made).launcher = launcher  # of a sweeper that is made of two, the inner one

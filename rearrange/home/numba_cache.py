@@ -15,8 +15,10 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numba
@@ -42,15 +44,16 @@ def njit_when_called(signature: tuple) -> Callable[[Callable], Callable]:
     """As `njit(signature)`, for what few commands need: it is compiled at its first call, not at import, where others
     would wait for it."""
     def of(function: Callable) -> Callable:
-        made, is_compiled = njit(cache=True, nogil=True)(function), False
+        made, is_compiled, compiling = njit(cache=True, nogil=True)(function), False, Lock()
 
         @wraps(function)
         def call(*arguments: Any) -> Any:
             nonlocal is_compiled
-            if not is_compiled:
-                made.compile(signature)
-                made.disable_compile()
-                is_compiled = True
+            with compiling if not is_compiled else nullcontext():
+                if not is_compiled:
+                    made.compile(signature)
+                    made.disable_compile()
+                    is_compiled = True
             return made(*arguments)
         return call
     return of

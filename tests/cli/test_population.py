@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import shlex
 from pathlib import Path
 
 import pytest
 
 from rearrange.command_line.cli import main
-from rearrange.command_line.population import Member, Range, first_generation, next_generation
+from rearrange.command_line.composition.swept import Sweeper, read
+from rearrange.command_line.population import Member, Range, first_generation, next_generation, range_of
 from rearrange.command_line.runs import job
 from rearrange.home.errors import UserError
 
@@ -81,7 +83,53 @@ def test_a_population_trains_by_generations_and_a_second_time_not_at_all(front_d
     assert status == 0 and not words and out.count("finished before") == 12
 
 
+def test_a_run_that_is_repeated_changes_nothing_of_what_came_after(front_door, work, monkeypatch):
+    monkeypatch.setattr(job, "launch_process", lambda typed, *_: main(typed))
+    broken = [True]
+
+    def behave(config, run):
+        if broken[0] and config.seed == 21:
+            raise UserError("no room")
+        return {"episode/success": 1 - abs(config.ppo.clip - 0.3)}
+
+    work.behave = behave
+    status, out, _ = front_door(LINE)
+    before = {run.path.name: config.ppo for _, config, run in work.calls}
+    assert status == 1 and len(before) == 12 and "1 of 12 jobs failed" in out
+    broken[0] = False
+    work.calls.clear()
+    status, out, _ = front_door(f"{LINE} resume=true")
+    assert status == 0 and [run.path.name for _, _, run in work.calls] == ["p_0_1"], out
+
+
+def test_a_generation_without_a_result_ends_it_with_the_table(front_door, work, monkeypatch):
+    monkeypatch.setattr(job, "launch_process", lambda typed, *_: main(typed))
+
+    def behave(config, run):
+        if config.seed >= 24:
+            raise UserError("no room")
+        return {"episode/success": config.ppo.clip}
+
+    work.behave = behave
+    status, out, _ = front_door(f"{LINE} hydra.sweeper.direction=minimize name=a,b".replace(" name=p", "").replace(
+        "name=a,b", "name='a,b'"))
+    assert status == 1 and "generation 2 of 3: no run has a result" in out and "best success" in out
+    least = min(config.ppo.clip for _, config, _ in work.calls)
+    assert f"generation 1 of 3: best {least:.4g}" in out
+    assert shlex.split(out.splitlines()[-1])[-1].startswith("checkpoint='outputs/train/pick/a,b_0_")
+
+
+def test_ranges_are_read_as_they_are_typed():
+    swept = read("train", "ppo.clip=range(0.1,0.5,0.1)", Sweeper("population"))
+    assert range_of("train", swept).values == ("0.1", "0.2", "0.3", "0.4")
+    whole, rng = Range("ppo.epochs", 1, 10), random.Random(0)
+    assert {whole.change("1", 1.25, rng) for _ in range(40)} == {"1", "2"}
+
+
 @pytest.mark.parametrize("words, said", [
+    ("++steps=100,200", "steps= has one value here"),
+    ("skill=pick,place", "skill= has one value here: the members"),
+    ("policy.body_size=64,128", "policy.body_size= has one value here: the members"),
     ("steps=250", "steps=250 is no multiple of hydra.sweeper.every=100"),
     ("hydra.sweeper.members=1", "hydra.sweeper.members=1 is not allowed: it must be at least 2"),
     ("hydra.sweeper.share=0.7", "hydra.sweeper.share=0.7 is not allowed: it must be from 0 to 0.5"),

@@ -396,6 +396,8 @@ def as_setting(command: str, option: str, value: str | None) -> str:
 def _hint(name: str, value: Any, command: str, known: Collection[str]) -> str | None:
     """What a key that is not there most likely means: a task by its name, a word of another program, or the nearest
     key."""
+    if "." in name and (near := _in_its_group(name, known)):
+        return near
     meant = other_words.meant(name, command, known)
     if meant in TASK_GROUPS:
         of = next((group for group in TASK_GROUPS if group in known and value in options.choices(group)), None)
@@ -403,12 +405,21 @@ def _hint(name: str, value: Any, command: str, known: Collection[str]) -> str | 
     return meant or nearest(name, list(known))
 
 
+def _in_its_group(name: str, known: Collection[str]) -> str | None:
+    """The key of the same group, or of a group of nearly the same name, that is nearly spelled so."""
+    group, _, last = name.partition(".")
+    ours = difflib.get_close_matches(group, {key.partition(".")[0] for key in known if "." in key}, 1, cutoff=0.8)
+    rest = {key.partition(".")[2]: key for key in known if ours and key.startswith(f"{ours[0]}.")}
+    near = difflib.get_close_matches(last, rest, 1, cutoff=0.8)
+    return rest[near[0]] if near else None
+
+
 def _unknown_key(name: str, value: Any, values: dict[str, Any], command: str, added: bool) -> str:
     groups = options.groups(command)
     for group, choice in options.every_choice(command):
         if group in (name.partition(".")[0], "bench") and name in (key.name for key in options.keys(group, choice)):
             return f"'{name}' is a setting of {group}={choice}, which is not chosen."
-    if answer := other_words.answer(name, value):
+    if (answer := other_words.answer(name, value)) and name.partition(".")[0] not in groups:
         hint = f" {answer}"
     else:
         near = _hint(name, value, command, [*values, *groups])

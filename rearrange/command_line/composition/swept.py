@@ -127,7 +127,7 @@ def _choices(command: str, word: str, override: Override) -> tuple[list[str], li
         return found, found
     if front.text_rule(command, key):
         texts = [None if item is None else str(getattr(item, "text", item)) for item in value.list]
-        return [_as_typed(text) for text in texts], ["null" if text is None else _token(text) for text in texts]
+        return [as_typed(text) for text in texts], ["null" if text is None else _token(text) for text in texts]
     strings = [Override._get_value_element_as_str(item) for item in value.list]
     numbers = {string: item for string, item in zip(strings, value.list, strict=True) if type(item) in (int, float)}
     if len(set(numbers.values())) < len(numbers):
@@ -141,7 +141,7 @@ def _choice(key: str, tokens: Sequence[str]) -> str:
     return f"{key}={','.join(tokens)}" if len(tokens) > 1 else f"{key}=choice({tokens[0]})"
 
 
-def _as_typed(text: str | None) -> str:
+def as_typed(text: str | None) -> str:
     """A text without the escapes that Hydra would need, unless it would be read as something else."""
     if text is None:
         return "null"
@@ -190,8 +190,14 @@ def _range(word: str, key: str, value: RangeSweep, sweeper: Sweeper) -> tuple[li
         raise UserError(f"'{word}' has {count:,} values: {MOST_JOBS:,} are the most.")
     if sweeper.is_optuna and not value.shuffle:
         return _optuna_range(word, start, stop, step, sweeper.grid)
-    found = [str(each) for each in value.range()] if count <= MOST_JOBS else _spread(start, step, count)
-    if not (sweeper.is_basic or value.shuffle) and (stop - start) / step >= 0:  # it may take the stop, too
+    if sweeper.is_population:
+        if count > MOST_CHECKED:
+            raise UserError(f"'{word}' has {count:,} values: write {key}=interval({start},{stop}).")
+        found = _spread(start, step, count)
+    else:
+        found = [str(each) for each in value.range()] if count <= MOST_JOBS else _spread(start, step, count)
+    takes_no_stop = sweeper.is_basic or sweeper.is_population or value.shuffle
+    if not takes_no_stop and (stop - start) / step >= 0:  # it may take the stop, too
         steps = _steps(start, stop, step)
         found = list(dict.fromkeys([*found, *_spread(start, step, steps + 1)]))
     if not found:

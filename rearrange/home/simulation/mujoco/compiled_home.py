@@ -42,7 +42,7 @@ FRONT_REACH_M = 0.15
 THING = "thing_"  # before the name of a thing, in that of its site
 _SETTLE_CHUNK = 3  # substeps between two looks whether all objects sleep
 _ALMOST_ASLEEP = -2  # of MuJoCo's counters of calm substeps, which begin at -11 and put to sleep at 0
-_M_MMAP_THRESHOLD = -3  # of glibc's mallopt
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _AWAY = (-50.0, -50.0, 0.0)  # base pose while objects settle
 
 
@@ -92,6 +92,7 @@ def _return_arenas() -> None:
     """
     if "MALLOC_MMAP_THRESHOLD_" not in os.environ and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_M_MMAP_THRESHOLD, 12 << 20)
+        mallopt(_M_TRIM_THRESHOLD, 64 << 20)  # which glibc would raise by itself otherwise
 
 
 @lru_cache(maxsize=CACHED_HOMES)
