@@ -11,7 +11,7 @@ import hashlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +72,16 @@ def measured(file: Path, group: str, task: str, words: dict[str, list[str]], epi
                 last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
                 raise UserError(f"the evaluation in {kind} failed ({done.returncode}): {' '.join(last)}")
             figures = read_json(next(Path(place).glob("**/metrics.json")))
-        rows.append({"homes": kind, "policy": digest(file), **{key: figures.get(key) for key in _KEPT}})
+        row = {"homes": kind, "policy": digest(file), **{key: figures.get(key) for key in _KEPT}}
+        rows.append(row | {"protocol": without_folders(str(row["protocol"]), chosen)})
     return rows
+
+
+def without_folders(protocol: str, words: Sequence[str]) -> str:
+    """A protocol in which a data set is called by the name of its file, not by where it lies on this machine."""
+    for path in (word.partition("=")[2] for word in words if word.startswith("sim.scene_dataset=")):
+        protocol = protocol.replace(path, Path(path).name)
+    return protocol
 
 
 def digest(file: Path) -> str:

@@ -245,6 +245,13 @@ def test_a_policy_that_is_worse_somewhere_by_more_than_the_interval_is_refused()
         policy_homes.refuse_a_fall(rows(home=0.99, wide=0.85), rows(home=0.5, wide=0.9))
 
 
+def test_a_card_names_a_data_set_without_its_folder():
+    words = policy_homes.kinds("skill", "/somewhere/x/city.scene_dataset_config.json", "a_*")["city"]
+    path = words[0].partition("=")[2]
+    said = policy_homes.without_folders(f"any start, sim.scene_dataset={path}, sim.scenes=a_*", words)
+    assert said == "any start, sim.scene_dataset=city.scene_dataset_config.json, sim.scenes=a_*"
+
+
 def test_both_policies_are_measured_before_one_replaces_the_other(run, tmp_path, monkeypatch, capsys):
     asked = []
 
