@@ -419,7 +419,10 @@ def _unknown_key(name: str, value: Any, values: dict[str, Any], command: str, ad
     for group, choice in options.every_choice(command):
         if group in (name.partition(".")[0], "bench") and name in (key.name for key in options.keys(group, choice)):
             return f"'{name}' is a setting of {group}={choice}, which is not chosen."
-    if (answer := other_words.answer(name, value)) and name.partition(".")[0] not in groups:
+    answer = other_words.answer(name, value)
+    if name.partition(".")[0] in groups and answer == other_words.answer(name, None):  # whatever the value is
+        answer = None  # it is a key of ours that is misspelt
+    if answer:
         hint = f" {answer}"
     else:
         near = _hint(name, value, command, [*values, *groups])
