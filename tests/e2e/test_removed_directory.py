@@ -107,9 +107,9 @@ def test_a_run_whose_place_another_has_taken_ends_and_saves_beside_it(tmp_path):
 @pytest.mark.parametrize("what", ["outputs", "outputs/eval/pick/gone"])
 def test_an_evaluation_keeps_what_it_has_measured(what, tmp_path):
     run = tmp_path / "outputs/eval/pick/gone"
-    process = start(tmp_path, "eval", "skill=pick", "agent=random", "episodes=4", "video=0", "workers=1", "name=gone")
+    process = start(tmp_path, "eval", "skill=pick", "agent=random", "episodes=60", "video=0", "workers=1", "name=gone")
     wait_until(lambda: (run / "status.json").exists(), process)
     remove(what)(tmp_path)
     done = finish(process)
     assert done.returncode == 0 and "had been removed" in done.stdout, done.stdout + done.stderr
-    assert json.loads((run / "metrics.json").read_text())["episodes"] == 4 and status(run) == "finished"
+    assert json.loads((run / "metrics.json").read_text())["episodes"] == 60 and status(run) == "finished"
