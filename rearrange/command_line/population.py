@@ -202,10 +202,10 @@ def plan_of(settings: Any, command: str, fixed: Sequence[str], swept: Sequence[S
         fixed: the words that have one value; `steps=` are a member's, over all generations.
         swept: the settings that are searched.
     """
-    made = front.compose(command, list(fixed))
-    steps = made.value("steps") if command == "train" else 0
     if command != "train":
         raise UserError(f"hydra/sweeper={NAME} trains: write rearrange train -m.")
+    made = front.compose(command, list(fixed))
+    steps = made.value("steps")
     for name, low in (("members", 2), ("every", 1)):
         if (value := settings[name]) < low:
             raise UserError(f"hydra.sweeper.{name}={value} is not allowed: it must be at least {low}.")
