@@ -74,6 +74,8 @@ def scales(what: str, unit: str, done: str, *, rest: float, grasped: float, hold
         reached=setting(5.0, f"once, when the {what} is first {done}"),
         released=setting(
             0.0, f"when the handle is let go after the {what} has been {done}; taken back where it is held again"),
+        kept=setting(
+            0.0, f"per {unit} that the {what}, once {done}, stands off its goal again; given back as it returns"),
         success=setting(10.0, "once, at success"),
         wrong_grasp=setting(-5.0, "anything but the handle taken; ends the episode"),
         hold_broken=setting(hold_broken, "the hold was torn off; ends the episode"),
@@ -110,6 +112,7 @@ class Articulated(Skill):
         self.arguments = arguments
         sim.want(handle=arguments.handle)
         self._grasped = self._reached = self._released = False
+        self._lack = 0.0
         self._off, self._handle_m, self._rest_m = self._distances(sim)
 
     def _handle_of(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> str:
@@ -128,6 +131,12 @@ class Articulated(Skill):
         if self.closes:
             return abs(opening - config.target_opening) < config.opening_tolerance
         return opening > config.target_opening - config.opening_tolerance
+
+    def lack(self, opening: float) -> float:
+        """How far an opening lies outside the tolerance of its goal (m or rad); 0 within."""
+        config = self.config
+        off = config.target_opening - opening
+        return max(0.0, (abs(off) if self.closes else off) - config.opening_tolerance)
 
     def success(self, sim: Simulator) -> bool:
         at_rest = distance_to_rest(sim, self.rest_m(sim)) < self.config.rest_radius_m
@@ -154,6 +163,7 @@ class Articulated(Skill):
         grasped_now = held and not self._grasped
         self._grasped = self._grasped or grasped_now
         self._reached = self._reached or self.at_target(sim)
+        lack_before, self._lack = self._lack, self._reached * self.lack(self._opening)
         released_before, self._released = self._released, self._grasped and self._reached and not held
         terms = {
             "opening": 0.0 if reached_before else self._off - off,
@@ -162,6 +172,7 @@ class Articulated(Skill):
             "grasped": float(grasped_now),
             "reached": float(self._reached and not reached_before),
             "released": float(self._released) - float(released_before),
+            "kept": lack_before - self._lack,
             "success": float(failure is None and self.success(sim)),
             **{name: float(failure == name) for name in self.failures},
             **contact_terms(sim, self.config.max_force_step_n),

@@ -44,7 +44,8 @@ def counter(rng: np.random.Generator, palette: Palette, columns: str, wall_cabin
     half_y, height, plinth = sum(widths) / 2, rng.uniform(0.82, 0.95), rng.uniform(0.05, 0.12)
     under, top_x = height - SLAB_M, FACE_X + rng.uniform(-0.01, 0.05)
     bar = draw_bar(rng) if rng.random() < 0.45 else None
-    rows, panel = int(rng.integers(2, 4)), (rng.random() < 0.4) * rng.uniform(0.08, 0.19)
+    panel = (rng.random() < 0.55) * rng.uniform(0.08, 0.24)
+    rows = 2 if panel else int(rng.integers(2, 4))
     proud, depth = rng.uniform(0.0, 0.04), rng.uniform(0.40, 0.57)
     shown = draw_bar(rng) if bar is None and rng.random() < SHOWN_SHARE else None
     friction, travel = math.exp(rng.uniform(math.log(0.008), math.log(3.0))), rng.uniform(0.46, min(0.54, depth + 0.08))
