@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rearrange.home.errors import NoStartPose, UserError
-from rearrange.home.plane_geometry import from_frame
+from rearrange.home.plane_geometry import from_frame, just_before
 from rearrange.home.settings.setting_fields import block, setting
 from skills.arguments import SkillArguments
 from skills.picture_marks import handle_ball, held_name, rest_ball
@@ -112,7 +112,7 @@ class Articulated(Skill):
         self.arguments = arguments
         sim.want(handle=arguments.handle)
         self._grasped = self._reached = self._released = False
-        self._lack = 0.0
+        self._lost = 0.0
         self._off, self._handle_m, self._rest_m = self._distances(sim)
 
     def _handle_of(self, sim: Simulator, episode: Episode, rng: np.random.Generator) -> str:
@@ -127,16 +127,12 @@ class Articulated(Skill):
 
     def at_target(self, world: Openings) -> bool:
         """The drawer or door stands where it belongs: open at least so far, or closed; or it is believed to."""
-        opening, config = world.joint_position(self.arguments.handle), self.config
-        if self.closes:
-            return abs(opening - config.target_opening) < config.opening_tolerance
-        return opening > config.target_opening - config.opening_tolerance
+        return self._outside(world.joint_position(self.arguments.handle)) < 0
 
-    def lack(self, opening: float) -> float:
-        """How far an opening lies outside the tolerance of its goal (m or rad); 0 within."""
-        config = self.config
-        off = config.target_opening - opening
-        return max(0.0, (abs(off) if self.closes else off) - config.opening_tolerance)
+    def _outside(self, opening: float) -> float:
+        """How far an opening lies outside the tolerance of the goal (m or rad), less than 0 within."""
+        off = self.config.target_opening - opening
+        return (abs(off) if self.closes else off) - self.config.opening_tolerance
 
     def success(self, sim: Simulator) -> bool:
         at_rest = distance_to_rest(sim, self.rest_m(sim)) < self.config.rest_radius_m
@@ -163,7 +159,7 @@ class Articulated(Skill):
         grasped_now = held and not self._grasped
         self._grasped = self._grasped or grasped_now
         self._reached = self._reached or self.at_target(sim)
-        lack_before, self._lack = self._lack, self._reached * self.lack(self._opening)
+        lost_before, self._lost = self._lost, self._reached * max(0.0, self._outside(self._opening))
         released_before, self._released = self._released, self._grasped and self._reached and not held
         terms = {
             "opening": 0.0 if reached_before else self._off - off,
@@ -172,7 +168,7 @@ class Articulated(Skill):
             "grasped": float(grasped_now),
             "reached": float(self._reached and not reached_before),
             "released": float(self._released) - float(released_before),
-            "kept": lack_before - self._lack,
+            "kept": lost_before - self._lost,
             "success": float(failure is None and self.success(sim)),
             **{name: float(failure == name) for name in self.failures},
             **contact_terms(sim, self.config.max_force_step_n),
@@ -230,7 +226,7 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
             aside = rng.uniform(-config.start_aside_m, config.start_aside_m)
             x, y = from_frame(forward, aside, frame)
             facing = math.atan2(target[1] - y, target[0] - x) + config.start_yaw_noise_rad * rng.standard_normal()
-            if can_start(sim, x, y, facing, (target[0], target[1])) and _driven_there(sim, x, y, facing):
+            if can_start(sim, x, y, facing, just_before(x, y, target[:2])) and _driven_there(sim, x, y, facing):
                 return
     raise NoStartPose(f"no collision-free pose before {handle} in scene {sim.episode.scene}")
 
@@ -247,7 +243,7 @@ def starts_around_handle(sim: Simulator, handle: str) -> list[PlanePose]:
     def pose_at(forward: float, aside: float) -> list[PlanePose]:
         x, y = from_frame(forward, aside, frame)
         facing = math.atan2(target[1] - y, target[0] - x)
-        free = can_start(sim, x, y, facing, (target[0], target[1])) and _driven_there(sim, x, y, facing)
+        free = can_start(sim, x, y, facing, just_before(x, y, target[:2])) and _driven_there(sim, x, y, facing)
         return [(x, y, facing)] if free else []
 
     poses = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 PlanePose = tuple[float, float, float]
+_BEFORE_HANDLE_M = 0.02
 
 
 def wrap_angle(angle_rad: float) -> float:
@@ -27,6 +28,15 @@ def from_frame(x: float, y: float, pose: PlanePose) -> tuple[float, float]:
 def to_frame(x: float, y: float, pose: PlanePose) -> tuple[float, float]:
     """Coordinates in the frame of `pose` of the world point (x, y)."""
     return rotate(x - pose[0], y - pose[1], -pose[2])
+
+
+def just_before(x: float, y: float, to: tuple[float, float]) -> tuple[float, float]:
+    """The point on the way from (x, y) where a line of sight to a handle ends.
+
+    A flat front is held on its surface and a bar in its middle: the line must not end inside of what it looks at.
+    """
+    share = 1.0 - min(1.0, _BEFORE_HANDLE_M / max(math.dist((x, y), to), _BEFORE_HANDLE_M))
+    return x + share * (to[0] - x), y + share * (to[1] - y)
 
 
 def compose(outer: PlanePose, inner: PlanePose) -> PlanePose:

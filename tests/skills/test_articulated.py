@@ -151,6 +151,24 @@ def test_letting_go_is_rewarded_while_it_lasts(skill):
         (1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (0.0, 0.0), (1.0, 1.0)]
 
 
+@pytest.mark.parametrize("skill", ALL)
+def test_what_leaves_its_goal_again_costs_as_much_as_its_return_gives_back(skill):
+    env = started(skill)
+    sim, task, config = env.sim, env.skill, env.skill.config
+    stand_at_rest(env)
+    sign = -1 if skill in OPENING else 1
+    edge = config.target_opening + sign * config.opening_tolerance
+
+    def kept(outside: float) -> float:
+        set_joint(env, edge + sign * outside)
+        return task.reward_terms(sim)["kept"]
+
+    set_joint(env, edge + sign * 0.2)
+    task.begin(sim, task.arguments)
+    assert kept(0.1) == 0.0, "nothing is lost that was not reached"
+    assert [kept(outside) for outside in (-0.01, -0.02, 0.05, 0.08, -0.01)] == pytest.approx([0, 0, -0.05, -0.03, 0.08])
+
+
 def test_another_handle_is_a_wrong_grasp_and_ends_it():
     env = started("open_cabinet")
     other = next(h for h in env.sim.home.handles if h.startswith("drawer") and h != env.skill.target_handle)

@@ -17,6 +17,7 @@ from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.episodes.generator import REACH_M, REACH_UNDER_M, _Surface, _surfaces
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import PlanePose, from_frame, rotate, to_frame
+from rearrange.home.plane_geometry import just_before
 
 if TYPE_CHECKING:
     from rearrange.home.simulation.simulator_interface import Simulator
@@ -149,7 +150,8 @@ def _before_handle(sim: Simulator, episode: Episode, joint: str) -> PlanePose | 
     handle = sim.handle_position(joint)
     poses = ((*from_frame(out, 0.0, frame), math.atan2(handle[1] - y, handle[0] - x))
              for out in _HANDLE_OUT_M for x, y in [from_frame(out, 0.0, frame)])
-    return _first_free(sim, episode, dict(_openings(episode)), ((pose, handle[:2]) for pose in poses), None)
+    return _first_free(sim, episode, dict(_openings(episode)),
+                       ((pose, just_before(*pose[:2], handle[:2])) for pose in poses), None)
 
 
 def _first_free(sim: Simulator, episode: Episode, openings: dict[str, float],
