@@ -9,6 +9,7 @@ from pathlib import Path
 from rearrange.env.scenario_episodes import Homes, NotPossible, Scenario, scenario_episode_in
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.episodes.generator import SceneLacks
+from rearrange.home.robot import DEFAULT
 from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.scenes.scene_selection import generated_episode, selected
 from rearrange.home.simulation.scenes.scene_simulator import SceneSimulator
@@ -18,13 +19,14 @@ MOST_SCENES = HomeSettings().num_layouts  # in which episodes are drawn unless a
 _DRAWS_TO_CHECK = 12
 
 
-def external_homes(dataset: Path, split: str, scenes: str | None = None, most: int | None = None) -> Homes:
-    """The scenes of a split, or those that match `scenes`, of which the first `most` are used.
+def external_homes(dataset: Path, split: str, scenes: str | None = None, most: int | None = None,
+                   robot: str = DEFAULT, hand: str | None = None) -> Homes:
+    """The scenes of a split, or those that match `scenes`, of which the first `most` are used, for a robot.
 
     Their episodes are the same for all simulators: they are drawn and tried in the embedded one.
     """
     called, names, layout_of = selected(dataset, split, scenes, most)
-    return Homes(called, names, layout_of, lambda: _simulator(dataset), external=True)
+    return Homes(called, names, layout_of, lambda: _simulator(dataset, robot, hand), external=True)
 
 
 def refused_scenarios(dataset: Path, scene: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
@@ -54,6 +56,6 @@ def drawn_episodes(dataset: Path, kind: str | Scenario, split: str, scenes: str 
 
 
 @lru_cache(maxsize=1)
-def _simulator(dataset: Path) -> SceneSimulator:
+def _simulator(dataset: Path, robot: str, hand: str | None) -> SceneSimulator:
     """In which episodes are tried."""
-    return SceneSimulator(SimulatorConfig(), dataset)
+    return SceneSimulator(SimulatorConfig(robot=robot, hand=hand), dataset)

@@ -92,8 +92,10 @@ class HomeScene:
             from rearrange.env.external_scenarios import external_homes
 
             return scenario_episode_in(external_homes(Path(settings.scene_dataset), settings.split, settings.scenes,
-                                                      settings.num_layouts), scenario, index)
-        return scenario_episode(scenario, self._homes_of(index), index, settings.num_layouts)
+                                                      settings.num_layouts, settings.robot, settings.hand),
+                                       scenario, index)
+        return scenario_episode(scenario, self._homes_of(index), index, settings.num_layouts, settings.robot,
+                                settings.hand)
 
     def _homes_of(self, index: int) -> str:
         """What the homes are called together among which a generated episode takes place: of both kinds its number

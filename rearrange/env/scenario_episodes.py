@@ -1,7 +1,8 @@
 """Episodes of whole scenarios: several objects to move, drawers and doors open or shut, the robot anywhere.
 
 The three scenarios of the Home Assistant Benchmark are configurations of this generator (configs/hab/*.yaml), as is
-whatever a user adds. The same (scenario, split, index) gives the same episode everywhere, and there is no last index;
+whatever a user adds. The same (scenario, split, index) gives the same episode everywhere, for all robots whose hand
+takes every object; others are asked to move only what theirs takes. There is no last index;
 HAB's validation sets of 100 and 1,000 episodes are the first 100 and 1,000 of split val, whose family of layouts no
 training home belongs to.
 
@@ -41,9 +42,12 @@ from rearrange.home.episodes.generator import (
 )
 from rearrange.home.episodes.scene_check import Unsolvable, check_episode, random_start
 from rearrange.home.errors import UserError
+from rearrange.home.robot import DEFAULT
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
+from rearrange.home.simulation.simulator_interface import SimulatorConfig
 
 if TYPE_CHECKING:
+    from rearrange.home.robot.robot import Hand
     from rearrange.home.simulation.simulator_interface import Simulator
 
 __all__ = ["Scenario", "scenario_episode", "scenario_episodes"]
@@ -113,14 +117,16 @@ class Homes:
     external: bool = False
 
 
-def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96) -> Episode:
+def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: int = 96, robot: str = DEFAULT,
+                     hand: str | None = None) -> Episode:
     """Episode `index` (0, 1, 2, ...) of a scenario; its home is layout `index` modulo `num_layouts` of the split, or
-    the next one if nothing that is drawn there can be solved. Raises UserError when these homes do not allow it.
+    the next one if nothing that is drawn there can be solved by the robot with this hand. Raises UserError when these
+    homes do not allow it.
     """
     if split.removeprefix(WIDE) not in SPLIT_FAMILIES:
         raise UserError(f"split={split} is not one of {', '.join(SPLIT_FAMILIES)}.")
     scenes = [f"{split}/{number}" for number in range(num_layouts)]
-    return scenario_episode_in(Homes(split, scenes, scene_layout, _simulator), scenario, index)
+    return scenario_episode_in(Homes(split, scenes, scene_layout, lambda: _simulator(robot, hand)), scenario, index)
 
 
 class NotPossible(UserError):
@@ -139,13 +145,16 @@ def scenario_episode_in(homes: Homes, scenario: Scenario, index: int, draws: int
     rng = np.random.default_rng([zlib.crc32(f"{scenario.name}/{homes.called}".encode()), index])
     count = len(homes.scenes)
     scenes = [homes.scenes[(index + k) % count] for k in range(min(_HOMES, count))]
-    why = ""
+    hand, why = homes.sim().robot.hand, ""
+    for name in set(scenario.objects) - {"any"}:
+        if refused := hand.refuses(name, OBJECTS[name].half_extents_m):
+            raise NotPossible(scenario.name, scenes, refused)
     for scene in scenes:
         try:
             layout = homes.layout_of(scene)
             for _ in range(draws):
                 try:
-                    episode = _draw(scenario, f"{scenario.name}/{homes.called}/{index}", scene, layout, rng)
+                    episode = _draw(scenario, f"{scenario.name}/{homes.called}/{index}", scene, layout, rng, hand)
                     if homes.external:  # whose objects are our primitives
                         episode = replace(episode, object_paths=())
                     sim = homes.sim()
@@ -167,15 +176,16 @@ class _NoRoom(Exception):
     """An object found no place in one draw."""
 
 
-@lru_cache(maxsize=1)
-def _simulator() -> MujocoSimulator:
+@lru_cache(maxsize=2)
+def _simulator(robot: str = DEFAULT, hand: str | None = None) -> MujocoSimulator:
     """In which episodes are tried."""
-    return MujocoSimulator()
+    return MujocoSimulator(SimulatorConfig(robot=robot, hand=hand))
 
 
-def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: np.random.Generator) -> Episode:
+def _draw(scenario: Scenario, episode_id: str, scene: str, layout: Layout, rng: np.random.Generator,
+          hand: Hand) -> Episode:
     """One arrangement; raises _NoRoom."""
-    names = _draw_names(scenario, rng)
+    names = _draw_names(scenario, rng, hand)
     starts = [_draw_receptacle(layout, word, scenario, rng) for word in scenario.starts]
     goals = [_draw_receptacle(layout, word, scenario, rng) for word in scenario.goals]
     opened = {body.name: opened_to(layout, body.name) for body in layout.bodies
@@ -214,9 +224,9 @@ def target_label(scenario: Scenario, i: int) -> str:
     return f"{called[i] if len(called) == len(scenario.objects) else 'any_targets'}|{i}"
 
 
-def _draw_names(scenario: Scenario, rng: np.random.Generator) -> list[str]:
-    """The objects that are moved; of each kind at most the two that a home has."""
-    left = [name for name in HAB_OBJECTS for _ in range(2)]
+def _draw_names(scenario: Scenario, rng: np.random.Generator, hand: Hand) -> list[str]:
+    """The objects that are moved, which the hand takes; of each kind at most the two that a home has."""
+    left = [name for name in HAB_OBJECTS if hand.takes(OBJECTS[name].half_extents_m) for _ in range(2)]
     for name in scenario.objects:
         if name in left:
             left.remove(name)

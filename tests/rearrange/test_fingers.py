@@ -9,9 +9,12 @@ import mujoco
 import numpy as np
 import pytest
 
+from planner.scenarios import load_scenario
+from rearrange.env.scenario_episodes import scenario_episode
 from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.episodes.scene_check import Unsolvable, check_episode
+from rearrange.home.errors import UserError
 from rearrange.home.robot import robot_named
 from rearrange.home.settings.environment import SimulatorConfig
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
@@ -142,3 +145,22 @@ def test_what_is_too_wide_is_said_and_left_out():
     with pytest.raises(Unsolvable, match="024_bowl is 159 mm wide, and the fingers open 100 mm"):
         check_episode(sim, replace(episode, id="bowl"))
     check_episode(MujocoSimulator(SimulatorConfig()), episode)
+
+
+def test_scenarios_move_what_the_hand_takes():
+    tidy, hand = load_scenario("tidy_house").scenario, robot_named("fetch", "fingers").hand
+    for index in range(6):
+        usual = scenario_episode(tidy, "val", index, 4)
+        drawn = scenario_episode(tidy, "val", index, 4, hand="fingers")
+        moved = [OBJECTS[drawn.objects[target]] for target in drawn.targets]
+        assert all(hand.takes(model.half_extents_m) for model in moved)
+        assert usual == scenario_episode(tidy, "val", index, 4, "fetch", "suction")
+    with pytest.raises(UserError, match="set_table is not possible in .* 024_bowl is 159 mm wide, and the fingers"):
+        scenario_episode(load_scenario("set_table").scenario, "val", 0, 4, hand="fingers")
+
+
+def test_an_object_is_as_wide_in_the_list_as_in_the_home(sim):
+    """By the list scenarios draw, by the home episodes are checked."""
+    sim.reset(generate_episode("pick", "val", 0, 4))
+    for i, name in enumerate(sim.episode.objects):
+        assert sim.object_half_extents(i) == pytest.approx(OBJECTS[name].half_extents_m, abs=1e-6)

@@ -27,6 +27,13 @@ class ObjectModel:
         """Height of the middle above the surface it stands on."""
         return self.half_size_m[-1]
 
+    @property
+    def half_extents_m(self) -> tuple[float, float, float]:
+        """Half size of the box around it, in its frame."""
+        if self.shape == "box":
+            return self.half_size_m
+        return self.half_size_m[0], self.half_size_m[0], self.half_size_m[-1]
+
     @cached_property
     def radius_m(self) -> float:
         """Radius of the upright cylinder around it."""
