@@ -17,7 +17,8 @@ from skills.experts.reach_plan import facing_axis
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLOSING_M = 0.03  # from the end of the way, where fingers begin to close
-_NEAR_TIPS_M = 0.008  # of the bar, before the middle between the fingers
+_NEAR_TIPS_M = {True: 0.008, False: 0.025}  # of a drawer's bar (True), or a door's, before the middle of the fingers
+_BESIDE_BAR_OPEN_M = 0.014  # of fingers that come to a bar, on either side
 _AROUND_BAR_M = 0.003  # kept from bar and front by open fingers
 _CLEAR_M = 0.01  # kept from everything on the way
 _TILTS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60, 80))  # of the cup below the horizontal
@@ -29,8 +30,11 @@ _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + 
     (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
+_DOOR_BAR_M_S = 0.42  # with fingers around the bar of a door
+_TURNS_ALONG = 0.6  # of the turn of a door, by fingers around its bar
 _STANDS_RAD_S = 0.4
 _PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
+_ASKEW_RAD, _ASKEW_STEPS = 1.1, 120.0  # of fingers to a door, at the end: the palm would pry them off its bar
 _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
@@ -50,6 +54,7 @@ class HandlePath:
         self._handle = np.array(sim.handle_position(name))
         self.hinge = np.array([x, y, 0.0])
         self.bar_half_m = handle_part(body).half_size_m[1] if self.slides and self.has_bar else 0.0
+        self.bar_m = 2 * handle_part(body).half_extent_m[2 if self.slides else 1]  # as thick as fingers meet it
         solid = [part for part in body.parts if part.solid]
         self.half_width_m = max(abs(part.center_m[1]) + part.half_extent_m[1] for part in solid)
         middle_m = body.position_m[2] + (min(part.center_m[2] - part.half_extent_m[2] for part in solid)
@@ -89,6 +94,9 @@ class HandleExpert:
         self._drives, self.arm = "base" in skill.action_parts, arm_model(sim.robot)
         (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
         self.ready = self.done = self.closing = False
+        self.closed_m = 0.0  # of a finger
+        around_door = self._across(self.axis) is not None and not self.path.slides
+        self.speed_m_s = _DOOR_BAR_M_S if around_door else _SPEED_M_S
         self.rest: np.ndarray | None = None
 
     def act(self) -> np.ndarray:
@@ -105,7 +113,7 @@ class HandleExpert:
         if not self.ready:
             off = float(np.abs(sim.arm_positions() - self.before).max())
             self.ready = off < _READY_RAD and abs(self._drive_left()) < 0.03 and abs(self._turn_left()) < 0.05
-            return self._action(follow(sim, self.before), -1.0, base)
+            return self._action(follow(sim, self.before), self._around(), base)
         return self._action(servo(sim, self._ends_at(), 0.01, self.axis), self._taking(), base)
 
     # ------------------------------------------------------------------ what differs
@@ -130,11 +138,22 @@ class HandleExpert:
         """The grip on the way to the handle: fingers close as it comes between them."""
         there = math.dist(self.sim.ee_position, self._ends_at()) < _CLOSING_M
         self.closing = self.closing or there or not self.sim.robot.hand.fingers
-        return self.grip if self.closing else -1.0
+        return self.grip if self.closing else self._around()
+
+    def _around(self) -> float:
+        """The grip before that: fingers that will take a bar are only as far apart as that needs."""
+        hand, share = self.sim.robot.hand, -1.0
+        if self._across(self.axis) is not None:
+            wide_m = hand.opening_m - 2 * self.closed_m - self.path.bar_m
+            share = 1.0 if wide_m > 2 * (_BESIDE_BAR_OPEN_M + hand.speed_m_s * STEP_S) else -1.0
+        self.closed_m = max(0.0, self.closed_m + share * hand.speed_m_s * STEP_S)
+        return share
 
     def _ends_at(self) -> np.ndarray:
         """World point where the way of the hand ends: fingers hold a bar near their tips, as a front is behind it."""
-        return self._point() - (_NEAR_TIPS_M * self.axis if self._across(self.axis) is not None else 0.0)
+        if self._across(self.axis) is None:
+            return self._point()
+        return self._point() - _NEAR_TIPS_M[self.path.slides] * self.axis
 
     def _across(self, axis: np.ndarray) -> np.ndarray | None:
         """Direction (3,) along which fingers close on the bar, where the hand faces along `axis`."""
@@ -162,7 +181,7 @@ class HandleExpert:
         x, y, yaw = sim.base_pose
         ahead, left = np.array([math.cos(yaw), math.sin(yaw), 0.0]), np.array([-math.sin(yaw), math.cos(yaw), 0.0])
         tip = np.array(sim.ee_position)
-        velocity = self.sense * _SPEED_M_S * self.path.direction(opening)
+        velocity = self.sense * self.speed_m_s * self.path.direction(opening)
         arm = tip - (x, y, 0.0)
         turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
         forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
@@ -210,13 +229,19 @@ class HandleExpert:
                 for turn in turns:
                     axis = facing_axis(yaw_in + turn, tilt)
                     across = self._across(axis)
-                    end = point if across is None else point - _NEAR_TIPS_M * axis
+                    end = point if across is None else point - _NEAR_TIPS_M[self.path.slides] * axis
                     found = _postures(arm, base, end, axis, across)
                     if found is None or across is not None and clearance.distance(base, found[1]) < _AROUND_BAR_M:
                         continue
                     cost = max(arm.steps(arm.start, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
                     cost += arm.steps(*found) + 0.5 * arm.steps(found[1], rest)
-                    cost += _BLOCKED_STEPS * (cost < best[0] and self.sense > 0 and self._pull_blocked(base, clearance))
+                    cost += 40.0 * abs(swing) * (across is not None and self.path.slides)
+                    if cost < best[0] and self.sense > 0:
+                        blocked, base_rad = self._pull(base, clearance)
+                        cost += _BLOCKED_STEPS * blocked
+                        if across is not None and not self.path.slides:
+                            askew = abs(turn + base_rad - self.path.sign * self.skill.config.target_opening)
+                            cost += _ASKEW_STEPS * max(0.0, askew - _ASKEW_RAD)
                     if self.path.slides:
                         cost += _BLOCKED_STEPS * (cost < best[0] and self._hand_blocked(base, found[1], clearance))
                     if cost < best[0] and _free(clearance, base, arm.start, found[0]):
@@ -231,10 +256,10 @@ class HandleExpert:
         finally:
             clearance.set_joint(self.handle, self.path.first_opening)
 
-    def _pull_blocked(self, base: PlanePose, clearance: Clearance) -> bool:
-        """Whether the base would run into something while it pulls, the arm stiff."""
+    def _pull(self, base: PlanePose, clearance: Clearance) -> tuple[bool, float]:
+        """Whether the base would run into something while it pulls, the arm stiff, and by how much it turns (rad)."""
         x, y, yaw = base
-        first, config = self.path.first_opening, self.skill.config
+        first, config, blocked = self.path.first_opening, self.skill.config, False
         openings = np.linspace(first, config.target_opening, _PULL_PARTS + 1)
         for before, after in zip(openings, openings[1:]):
             tip, way = self.path.at(before) - (x, y, 0.0), self.path.at(after) - self.path.at(before)
@@ -242,9 +267,8 @@ class HandleExpert:
             turn = (c * way[1] - s * way[0]) / max(0.3, c * tip[0] + s * tip[1])
             forward = c * way[0] + s * way[1] + turn * (c * tip[1] - s * tip[0])
             x, y, yaw = x + forward * c, y + forward * s, yaw + turn
-            if clearance.distance((x, y, yaw), self.arm.start, base_only=True) < 0.02:
-                return True
-        return False
+            blocked = blocked or clearance.distance((x, y, yaw), self.arm.start, base_only=True) < 0.02
+        return blocked, yaw - base[2]
 
 
 class OpenExpert(HandleExpert):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import weakref
 from collections.abc import Sequence
 
 import mujoco
@@ -47,13 +48,15 @@ def _stop_clock() -> None:
 
 
 class HomeCopy:
-    """Model and data of a home, the robot's hand, and views into both."""
+    """Model and data of a home, the robot's hand, and views into both. Who uses it keeps the home."""
 
     def __init__(self, home: CompiledHome) -> None:
         is_plain = os.environ.get(PLAIN, "") not in ("", "0")
         if not is_plain:
             _stop_clock()
-        self.home = home
+        # The home keeps copies that wait, and they must not keep it: a home that is no longer cached would then wait for
+        # Python's search for cycles, which a worker that steps for hours reaches after thousands of homes.
+        self.home = home = weakref.proxy(home)
         self.model = model = copy.copy(home.model)
         self.data = data = copy.copy(home.parked)  # half the time and memory of making one from the model
         self.hand = hand_of(model, data, home)
