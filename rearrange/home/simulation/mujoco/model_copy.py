@@ -54,8 +54,8 @@ class HomeCopy:
         is_plain = os.environ.get(PLAIN, "") not in ("", "0")
         if not is_plain:
             _stop_clock()
-        # The home keeps copies that wait, and they must not keep it: a home that is no longer cached would then wait for
-        # Python's search for cycles, which a worker that steps for hours reaches after thousands of homes.
+        # The home keeps copies that wait, and they must not keep it: a home that is no longer cached would then wait
+        # for Python's search for cycles, which a worker that steps for hours reaches after thousands of homes.
         self.home = home = weakref.proxy(home)
         self.model = model = copy.copy(home.model)
         self.data = data = copy.copy(home.parked)  # half the time and memory of making one from the model
