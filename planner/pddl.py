@@ -87,13 +87,23 @@ def goal_atoms(problem: str, problem_path: str | Path, known: Mapping[str, str],
 
 
 def domain_of(problem: str, problem_path: Path) -> Path:
-    """The domain of a problem text: `(:domain kitchen)` is kitchen.pddl beside the problem, if there is one, or else
-    ours. It is ours with further actions, for skills of installed packages."""
-    name = re.search(r"\(\s*:domain\s+([a-z][a-z0-9_-]*)\s*\)", problem.lower())
-    beside = problem_path.with_name(f"{name[1]}.pddl") if name and name[1] != "home" else problem_path
-    if beside == problem_path or not beside.is_file():
+    """The domain of a problem text: `(:domain home)` is ours, `(:domain kitchen)` is kitchen.pddl beside the problem.
+
+    Kitchen.pddl is ours with further actions, for skills of installed packages. UserError where it is not.
+    """
+    text = re.sub(r";[^\n]*", "", problem.lower())
+    name = re.search(r"\(\s*:domain\s+([a-z][a-z0-9_-]*)\s*\)", text)
+    if not name or name[1] == "home":
         return DOMAIN_FILE
+    beside = problem_path.with_name(f"{name[1]}.pddl")
+    if beside == problem_path or not beside.is_file():
+        line = text.count("\n", 0, name.start()) + 1
+        raise UserError(f"{problem_path}, line {line}: expected (:domain home), or a file {beside.name} beside it that "
+                        f"defines the domain {name[1]}; found neither.")
     ours, theirs = _domain(DOMAIN_FILE)[0], _domain(beside)[0]
+    if theirs.name != name[1]:
+        raise UserError(f"{beside}: the domain is called {theirs.name}, and its problems name {name[1]}: begin the "
+                        f"file with (define (domain {name[1]}).")
     if other := sorted(theirs.predicates.items() - ours.predicates.items(), key=str):
         raise UserError(f"{beside}: the predicate {other[0][0]} is not one that can be observed; a domain has those of "
                         f"{DOMAIN_FILE}, with the same types: {', '.join(ours.predicates)}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.pddl import DOMAIN_FILE, ground
+from planner.pddl import DOMAIN_FILE, domain_of, ground
 from rearrange.home.errors import UserError
 
 GOOD = """(define (problem p)
@@ -111,6 +111,20 @@ def test_broken_domains(old, new, expected, tmp_path, capfd):
     assert message.startswith(f"{path}, line ") and expected in message
     assert abs(int(message.split("line ")[1].split(":")[0]) - line) <= 2
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_domain_beside_a_problem_is_called_as_its_file_is(tmp_path):
+    problem, wrong, right = tmp_path / "lift_one.pddl", tmp_path / "lifting.pddl", tmp_path / "right" / "lifting.pddl"
+    text = "; (:domain other)\n" + GOOD.replace(":domain home", ":domain lifting")
+    assert domain_of(GOOD, problem) == DOMAIN_FILE
+    with pytest.raises(UserError, match=r"lift_one.pddl, line 3: expected \(:domain home\), or a file lifting.pddl"):
+        domain_of(text, problem)
+    wrong.write_text(DOMAIN_FILE.read_text())
+    with pytest.raises(UserError, match=r"lifting.pddl: the domain is called home, .* \(define \(domain lifting\)\.$"):
+        domain_of(text, problem)
+    right.parent.mkdir()
+    right.write_text(DOMAIN_FILE.read_text().replace("(domain home)", "(domain lifting)", 1))
+    assert domain_of(text, right.with_name("lift_one.pddl")) == right
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
