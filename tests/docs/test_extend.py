@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rearrange.navigation.start_tasks import Explore, StartTask
 from tests.docs.markdown import HOME, blocks
 
 PAGES = HOME / "docs"
@@ -80,12 +81,22 @@ def test_gymnasium_knows_it_and_the_contract_tests_take_it_up(added):
     assert done.returncode == 0 and re.search(r"(\d+) passed", done.stdout), done.stdout[-3000:]
 
 
-def test_its_page_writes_itself(added):
+def test_its_pages_write_themselves_and_the_table_takes_its_id(added):
     (added / "docs" / "images" / "skills").mkdir(parents=True, exist_ok=True)
-    done = run(added, "docs/skill_pages.py")
     page = added / "docs" / "skills" / "touch.md"
+    page.unlink(missing_ok=True)  # of a clone in which somebody has done what the page says
+    done = run(added, "docs/skill_pages.py")
     assert "docs/skills/touch.md written" in done.stdout.splitlines(), done.stderr[-2000:]
     assert page.read_text(encoding="utf-8").startswith("# Touch\n\nBring the hand to an object.\n")
+    assert run(added, "docs/api_page.py").returncode == 0
+    table, pick = added / "docs" / "gymnasium.md", "| `rearrange/Navigate-v0`, "
+    text = table.read_text(encoding="utf-8")
+    if "rearrange/Touch-v0" not in text:
+        table.write_text(text.replace(pick, f"{pick}`rearrange/Touch-v0`, ", 1), encoding="utf-8")
+    asked = ("tests/docs/test_skill_pages.py", "tests/docs/test_api_page.py", "tests/docs/test_tables.py")
+    done = run(added, "-m", "pytest", "-q", *asked, "-k", "touch or up_to_date or gymnasium_ids", "-p",
+               "no:cacheprovider")
+    assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout[-3000:]
 
 
 def test_a_preset(added):
@@ -96,12 +107,15 @@ def test_a_preset(added):
 
 
 def test_what_a_navigation_task_has_is_all_named():
-    """All that is asked of any task."""
+    """All that is asked of any task, and how much of it is left to one that begins anywhere."""
     source = (HOME / "rearrange/navigation/env.py").read_text(encoding="utf-8")
     of_some = {"best_action", "wanted"}  # of tasks with a goal, and of ObjectNav
     asked = set(re.findall(r"self\.task\.(\w+)", source)) - of_some
     text = (PAGES / "extend.md").read_text(encoding="utf-8").split("## A navigation task")[1].split("## ")[0]
     assert {"episode", "spaces", "status_lines"} < asked and asked <= set(re.findall(r"`(\w+)`", text))
+    left = asked - {"spaces", *vars(StartTask)}
+    assert len(left) == 6 and "it writes six of these methods and `share`" in " ".join(text.split())
+    assert left | {"share"} <= set(vars(Explore))
 
 
 def test_every_example_of_the_pages_is_one_of_these():
