@@ -85,9 +85,8 @@ def make_env(skill: str = "pick", **settings: Any) -> RearrangeEnv:
     """A Gymnasium environment for a skill.
 
     Args:
-        settings: fields of the skill's config or of `rearrange.env.skill_env.HomeSettings`; `expert_action`:
-        observations
-            also hold the action of an expert and the weight of this advice.
+        settings: fields of the skill's config or of `rearrange.env.skill_env.HomeSettings`. With `expert_action=True`
+            the observations also hold the action of an expert and the weight of this advice.
 
     Raises:
         UserError: a setting that does not exist, or has a value that the command line refuses, too.

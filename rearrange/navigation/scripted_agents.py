@@ -73,8 +73,8 @@ class PointAgent(Scripted):
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)
         if "pointgoal" not in env.observation_space.spaces:
-            raise UserError(f"there is no such agent for nav={env.name}, which tells no point to go to; it is for "
-                            "nav=pointnav.")
+            named = next(name for name, kind in SCRIPTED.items() if isinstance(self, kind))
+            raise UserError(f"agent={named} is for nav=pointnav; nav={env.name} tells no point to go to.")
 
     def there(self, observation: dict[str, np.ndarray]) -> bool:
         """Whether the goal is near enough, as the crow flies."""
@@ -144,7 +144,7 @@ class Oracle(Scripted):
     def __init__(self, env: NavigationEnv) -> None:
         super().__init__(env)
         if not isinstance(env.task, GoalTask):
-            raise UserError(f"agent=oracle is for tasks with a goal, which nav={env.name} has not.")
+            raise UserError(f"agent=oracle is for tasks with a goal; nav={env.name} has none.")
 
     def begin(self) -> None:
         super().begin()

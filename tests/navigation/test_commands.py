@@ -86,9 +86,9 @@ def test_a_film_shows_the_map(place, capsys):
      (["eval", "hab=tidy_house", "agent=pointnav"], "agent=pointnav is for skill=navigate"),
      (["eval", "nav=pointnav", "agent=oracle", "nav.actions=velocity"], "take discrete actions"),
      *[(["eval", f"nav={task}", f"agent={agent}"],
-        f"no such agent for nav={task}, which tells no point to go to; it is for nav=pointnav.")
+        f"agent={agent} is for nav=pointnav; nav={task} tells no point to go to.")
        for task in ("objectnav", "flee", "explore") for agent in ("forward", "goal_follower", "map")],
-     *[(["eval", f"nav={task}", "agent=oracle"], f"is for tasks with a goal, which nav={task} has not.")
+     *[(["eval", f"nav={task}", "agent=oracle"], f"is for tasks with a goal; nav={task} has none.")
        for task in ("flee", "explore")],
      (["train", "nav=pointnav", "nav.turn_deg=banana"], "nav.turn_deg=banana is not allowed"),
      (["train", "nav=pointnaw"], "Did you mean nav=pointnav?"), (["train"], "Or a navigation task, nav=: "),
