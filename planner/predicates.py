@@ -13,7 +13,7 @@ from typing import Protocol
 
 from planner.pddl import Atom
 from planner.rules import AT_M
-from rearrange.home.apartments.containers import Openings, inside
+from rearrange.home.apartments.containers import Openings, inside, kind_of, slid
 from rearrange.home.apartments.episodes import Episode, Pose
 from skills.navigate import CLOSED_BELOW, OPENED_ABOVE
 
@@ -62,9 +62,18 @@ class Symbols:
 
 
 def at(sim: World, symbols: Symbols, movable: str, goal: str, within_m: float = AT_M) -> bool:
-    """The object lies nearer than `within_m` to the goal, and is not in the hand."""
+    """The object lies nearer than `within_m` to the goal, and is not in the hand. A goal in a drawer slides with it."""
     index = symbols.objects[movable]
-    return sim.held != index and math.dist(sim.object_position(index), symbols.goals[goal][:3]) < within_m
+    return sim.held != index and math.dist(sim.object_position(index), _goal_now(sim, symbols, goal)) < within_m
+
+
+def _goal_now(sim: World, symbols: Symbols, goal: str) -> Sequence[float]:
+    """Where a goal is now: one in a drawer is given where it will be once the drawer is open."""
+    point = symbols.goals[goal][:3]
+    for joint in symbols.joints.values():
+        if kind_of(joint) == "drawer" and inside(sim, point, joint, opened=True):
+            return slid(sim, point, joint)
+    return point
 
 
 def in_(sim: World, symbols: Symbols, thing: str, container: str) -> bool:

@@ -41,6 +41,13 @@ def test_every_choice_has_a_title(group, choice):
     assert options.title(group, choice).endswith(".") and "\n" not in options.title(group, choice)
 
 
+def test_a_file_without_a_comment_has_its_name_as_title(tmp_path, monkeypatch):
+    monkeypatch.setattr(presets, "CONFIGS", tmp_path)
+    (tmp_path / "hab").mkdir()
+    (tmp_path / "hab" / "put_away.yaml").write_text("# @package _global_\nhab:\n  clutter: 5\n")
+    assert presets.title("hab", "put_away") == "Put away."
+
+
 @pytest.mark.parametrize("group, choice", sorted({(group, choice) for _, group, choice in GROUPED
                                                    if group not in ("hab", "preset", "experiment")}))
 def test_files_hold_only_what_they_change(group, choice):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from planner.scenario import name_things, observe, plan
 from planner.scenarios import load_scenario
 from planner.search import Outcome
 from rearrange.env.scenario_episodes import scenario_episode
-from rearrange.home.apartments.containers import inside
+from rearrange.home.apartments.containers import inside, opened_to
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 OPEN = {"cabinet_0": 0.5, "fridge": 1.5}
@@ -82,6 +83,23 @@ def test_in_and_in_the_open(table):
     assert not true(table, "in", "object_0", "cabinet_0") and true(table, "in_the_open", "object_0")
     sim.put_in_hand(bowl)
     assert not true(table, "in_the_open", "object_0")
+
+
+def test_a_goal_in_a_drawer_slides_with_it(table):
+    """It is given where it will be once the drawer is open."""
+    sim, symbols = table
+    joint, bowl = symbols.joints["cabinet_0"], symbols.objects["object_0"]
+    layout, shut = sim.home.layout, sim.object_position(symbols.objects["object_0"])
+    body = next(body for body in layout.bodies if body.name == joint)
+    (x0, y0, _), (x1, y1, _) = body.pose(), body.pose(opened_to(layout, joint))
+    there = (shut[0] + x1 - x0, shut[1] + y1 - y0, *shut[2:])
+    symbols = replace(symbols, goals={"goal_0": (*there, *symbols.goals["goal_0"][3:])})
+    assert math.dist(there, shut) > 0.3 and holds(sim, symbols, ("at", "object_0", "goal_0"))
+    sim.set_joint(joint, opened_to(layout, joint))
+    for place, expected in ((shut, False), (there, True)):
+        sim._set_object(bowl, (*place, *symbols.goals["goal_0"][3:]))
+        sim.place_robot(*sim.episode.robot_start)
+        assert holds(sim, symbols, ("at", "object_0", "goal_0")) is expected
 
 
 def test_holding_and_hand_empty(table):

@@ -229,7 +229,7 @@ def test_a_scenario_that_a_home_does_not_allow(sim):
     (dict.fromkeys(("starts", "goals"), ["open"] * 20) | {"objects": ["024_bowl"] + ["any"] * 19},
      "objects has 19 times any; a home has 17 objects"),
     ({"problem": "nothing"},
-     "no planning problem 'nothing': it should be one of prepare_groceries, set_table, set_table_paper, tidy"),
+     "no planning problem 'nothing': it should be one of .*set_table, set_table_paper, tidy"),
 ])
 def test_mistakes_in_a_scenario_file(values, message):
     right = {"name": "mine", "problem": "tidy_house", "objects": ["any"], "starts": ["open"], "goals": ["sofa"]}

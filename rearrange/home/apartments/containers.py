@@ -61,6 +61,16 @@ def inside_at(layout: Layout, point: Sequence[float], joint: str, opening: float
     return all(low[i] <= value <= high[i] for i, value in enumerate((x, y, z)))
 
 
+def slid(sim: Openings, point: Sequence[float], joint: str) -> tuple[float, float, float]:
+    """Where a point of a drawer is now, which is given where it is once the drawer stands as far out as episodes open
+    it (world frame).
+    """
+    layout = sim.home.layout
+    body = next(body for body in layout.bodies if body.name == joint)
+    there, here = body.pose(opened_to(layout, joint)), body.pose(sim.joint_position(joint))
+    return point[0] + here[0] - there[0], point[1] + here[1] - there[1], point[2]
+
+
 @lru_cache(maxsize=1024)
 def _box(layout: Layout, joint: str) -> Box:
     """Inside of a drawer in the frame of its body, or of the fridge compartment in the frame of the fridge."""

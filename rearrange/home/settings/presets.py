@@ -49,9 +49,10 @@ def preset(group: str, name: str) -> Preset:
 
 
 def title(group: str, name: str) -> str:
-    """What a preset is, in one sentence: all that `--help` needs of it."""
-    return next(line[2:] for line in _text(group, name).splitlines() if line.startswith("# ")
-                and "@package" not in line)
+    """What a preset is, in one sentence: the first comment of its file, or its name where there is none. It is all that
+    `--help` needs of it."""
+    said = [line[2:] for line in _text(group, name).splitlines() if line.startswith("# ") and "@package" not in line]
+    return said[0] if said else f"{name.replace('_', ' ').capitalize()}."
 
 
 def _text(group: str, name: str) -> str:
