@@ -175,8 +175,9 @@ class PolicyAgent(Agent):
             drawn = self._rngs[slot].standard_normal(self.policy.action_size, np.float32)
             noise[slot] = 0.0 if slot in mean else drawn
         obs = {key: torch.from_numpy(rows) for key, rows in self._batch.items()}
-        act = self.policy.act(obs, self._state, self._previous, self._deterministic, torch.from_numpy(noise))
-        actions = self.policy.action_features(act.action)  # clipped to the action space
+        with torch.no_grad():
+            act = self.policy.act(obs, self._state, self._previous, self._deterministic, torch.from_numpy(noise))
+            actions = self.policy.action_features(act.action)  # clipped to the action space
         self._state[slots], self._previous[slots], self.values = act.state[slots], actions[slots], act.value
         if self.policy.choices:
             return {slot: self._as_action(act.action[slot].numpy().reshape(self._shape)) for slot in slots}

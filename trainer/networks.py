@@ -48,7 +48,7 @@ class PolicyNetwork(Protocol):
             noise: Tensor | None = None, generator: torch.Generator | None = None) -> Act:
         """One step. obs: key -> (B, ...); state (B, state_size); previous (B, A): `action_features` of the last action,
         zeros at an episode's start. `generator`, on the policy's device, gives random numbers; `noise` (B, A) replaces
-        them."""
+        them. The engine asks without gradients."""
 
     def evaluate(self, obs: dict[str, Tensor], previous: Tensor, action: Tensor, sequences: Sequences,
                  state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -55,6 +55,7 @@ class Player:
         self._state = torch.zeros(1, self.policy.state_size)
         self._previous = torch.zeros(1, self.policy.action_size)
 
+    @torch.no_grad()
     def act(self, observation: Any) -> Any:
         """The action for an observation of the environment, in the environment's own spaces."""
         flat = self._flatten(observation) if self._flatten else observation

@@ -6,12 +6,17 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from eval.agents import PolicyAgent
 from eval.policy_choice import choose, table
 from rearrange.command_line.runs.finished_runs import newest_finished, success
 from rearrange.home.errors import UserError
 from skills import pretrained
+from tests.trainer.toy_networks import Straight
+from tests.trainer.toys import Pointer, small
+from trainer import train
 from trainer.checkpoint import load_checkpoint, write
 from trainer.checkpoints.owner import hold
 
@@ -127,3 +132,12 @@ def test_the_table_names_skill_policy_reason_and_success(training, tmp_path):
     assert lines[1].endswith("any place"), "as it is evaluated, not HAB's pose"
     assert lines[2].startswith("pick") and [line.split(": ")[0] for line in lines[3:]] == ["passed over"] * 3
     assert lines[-1] == "passed over: 2 more of pick"
+
+
+def test_a_network_of_ones_own_acts_without_switching_gradients_off(tmp_path):
+    settings = small(128, num_envs=4, rollout_steps=32)
+    train(Pointer, settings, tmp_path, make_policy=Straight, progress=False)
+    agent = PolicyAgent(load_checkpoint(tmp_path), 1, True, "tests.trainer.toy_networks:Straight")
+    agent.begin(0, 0)
+    action = agent.act({0: {"goal": np.array([0.5, -0.5], np.float32)}})[0]
+    assert action.shape == (2,) and np.all(np.abs(action) <= 1)

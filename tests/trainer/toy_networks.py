@@ -29,7 +29,6 @@ class Straight(nn.Module):
         features = torch.cat([obs[key].flatten(1) for key in self.seen], 1)
         return torch.distributions.Normal(self.mean(features), 0.5), self.value(features).squeeze(1)
 
-    @torch.no_grad()
     def act(self, obs, state, previous, deterministic=False, noise=None, generator=None):
         spread, value = self._distribution(obs)
         if noise is None:

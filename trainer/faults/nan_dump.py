@@ -82,7 +82,8 @@ def _act_again(dump: dict[str, Any], make_policy: MakePolicy) -> str:
     obs = {k[4:]: v for k, v in inputs.items() if k.startswith("obs/")}
     given = obs, inputs["state"], inputs["previous"]
     try:
-        check_acts(policy, *given, policy.act(*given))
+        with torch.no_grad():
+            check_acts(policy, *given, policy.act(*given))
     except NonFinite as error:
         return str(error)
     raise ValueError(f"'{dump['message']}' is not reproduced: the policy's output is finite.")
