@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from planner.pddl import Atom
 from planner.rules import AT_M
-from rearrange.home.apartments.containers import Openings, inside, kind_of, slid
+from rearrange.home.apartments.containers import Openings, inside, inside_at, kind_of, opened_to, slid
 from rearrange.home.apartments.episodes import Episode, Pose
+from rearrange.home.apartments.layouts import Layout
 from skills.navigate import CLOSED_BELOW, OPENED_ABOVE
 
 ROBOT_AT_M = 2.0  # between the base and a thing, along the floor
@@ -69,11 +71,16 @@ def at(sim: World, symbols: Symbols, movable: str, goal: str, within_m: float = 
 
 def _goal_now(sim: World, symbols: Symbols, goal: str) -> Sequence[float]:
     """Where a goal is now: one in a drawer is given where it will be once the drawer is open."""
-    point = symbols.goals[goal][:3]
-    for joint in symbols.joints.values():
-        if kind_of(joint) == "drawer" and inside(sim, point, joint, opened=True):
-            return slid(sim, point, joint)
-    return point
+    point = tuple(symbols.goals[goal][:3])
+    drawer = _drawer_around(sim.home.layout, point, tuple(symbols.joints.values()))
+    return point if drawer is None else slid(sim, point, drawer)
+
+
+@lru_cache(maxsize=1024)  # asked at every step
+def _drawer_around(layout: Layout, point: tuple[float, float, float], joints: tuple[str, ...]) -> str | None:
+    """The drawer that a point is in once the drawer is open."""
+    drawers = (joint for joint in joints if kind_of(joint) == "drawer")
+    return next((joint for joint in drawers if inside_at(layout, point, joint, opened_to(layout, joint))), None)
 
 
 def in_(sim: World, symbols: Symbols, thing: str, container: str) -> bool:
