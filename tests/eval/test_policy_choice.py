@@ -132,6 +132,12 @@ def test_the_table_names_skill_policy_reason_and_success(training, tmp_path):
     assert lines[1].endswith("any place"), "as it is evaluated, not HAB's pose"
     assert lines[2].startswith("pick") and [line.split(": ")[0] for line in lines[3:]] == ["passed over"] * 3
     assert lines[-1] == "passed over: 2 more of pick"
+    training("e", "failed", what="place")
+    for count, shown in ((2, 2), (3, 3)):  # of one skill two are named, the third is counted
+        training(str(count), "failed", what="place")
+        lines = table([choose(None, "place", tmp_path, "skills.place", "pretrained")])
+        assert [line.startswith("passed over: ") for line in lines[2:]] == [True] * shown
+    assert lines[-1] == "passed over: 1 more of place"
 
 
 def test_a_network_of_ones_own_acts_without_switching_gradients_off(tmp_path):

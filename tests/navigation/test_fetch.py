@@ -26,6 +26,11 @@ def env():
     return make_env("pointnav", depth_size=32, **HOMES)
 
 
+def test_a_film_of_it_runs_at_the_speed_of_its_actions(env):
+    assert env.metadata["render_fps"] == 30
+    assert make_env("pointnav", depth_size=0, action_repeat=3, **HOMES).metadata["render_fps"] == pytest.approx(10)
+
+
 def drive(env, episode, actions):
     env.reset(options={"episode": episode})
     return [env.step(action) for action in actions]

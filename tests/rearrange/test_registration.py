@@ -54,6 +54,7 @@ def test_gymnasiums_checker_has_nothing_to_say(id, monkeypatch):
         check_env(env.unwrapped)  # makes it anew for each, to see it render
     made = env.unwrapped
     assert env.spec.id == id and (made.split if id in NAVIGATION_IDS else made.home.split) == "train"
+    assert env.observation_space["depth"].shape == (16, 16, 1), "the settings that were given"
 
 
 @pytest.mark.parametrize("code", [

@@ -104,6 +104,27 @@ def test_a_line_torn_by_a_crash_costs_one_row(tmp_path):
     assert [row["step"] for row in table(table_path)] == ["1", "6"]
 
 
+def test_whole_lines_are_left_whole_where_nothing_is_resumed(tmp_path):
+    for step in (1, 2):
+        JsonLines(tmp_path / "m.jsonl").write(step, {"a": float(step)})
+        Csv(tmp_path / "m.csv").write(step, {"a": float(step)})
+    assert read_jsonl(tmp_path / "m.jsonl") == [{"step": 1, "a": 1.0}, {"step": 2, "a": 2.0}]
+    assert [(row["step"], row["a"]) for row in table(tmp_path / "m.csv")] == [("1", "1.0"), ("2", "2.0")]
+
+
+def test_tensorboard_is_told_the_size_of_a_film(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    film = Film()
+    film.add(np.zeros((8, 12, 3), np.uint8))
+    with MetricsLogger(tmp_path) as logger:
+        logger.log_film(1, "eval/episode", film.gif())
+    events = EventAccumulator(str(tmp_path / "tb"))
+    events.Reload()
+    (shown,) = events.Images("eval/episode")
+    assert (shown.width, shown.height, shown.encoded_image_string) == (12, 8, film.gif())
+
+
 class Limit:
     """No file of this process grows beyond the shortest of the metrics."""
 
