@@ -260,6 +260,8 @@ def test_the_following_camera_stands_behind_and_does_not_jump():
     assert eye[1] < 3.0 < target[1] and abs(target[0] - 2.0) < 1e-9 and eye[0] < 2.0
     turned = follow_camera((2.0, 3.0, -np.pi / 2), (eye, target))
     assert 0 < np.linalg.norm(turned[0] - eye) < 0.5
+    ends = follow_camera((2.0, 3.0, -np.pi / 2))
+    assert np.allclose(turned, [eye + 0.06 * (ends[0] - eye), target + 0.12 * (ends[1] - target)]), "the target leads"
     view = (eye, target)
     for _ in range(200):
         view = follow_camera((2.0, 3.0, -np.pi / 2), view)

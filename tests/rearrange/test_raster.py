@@ -10,8 +10,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from rearrange.home.pictures.raster import DepthCamera, draw, pixel_slopes, shape_table
-from rearrange.home.pictures.raster_kernels import FACES, NO_CODE
+from rearrange.home.pictures.raster import DepthCamera, box_half_extents, draw, pixel_slopes, shape_table
+from rearrange.home.pictures.raster_kernels import FACES, NO_CODE, PLANE
 
 FAR_M = 10.0
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -242,3 +242,7 @@ shown(other, np.empty((64, 64, 1), np.float32)[:, :, 0], 40, 32, far, marks)
 """
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_plane_without_a_size_is_endless():
+    assert box_half_extents(PLANE, np.array([0.0, 2.0, 0.1])) == (1e3, 2.0, 0.0)

@@ -68,13 +68,27 @@ def test_values_stay_as_they_were_when_the_unit_changes():
 def test_the_unit_rises_at_once_and_falls_slowly():
     scale, last = ReturnScale(), torch.nn.Linear(4, 1)
     scale.take(torch.zeros(64), last)
-    assert scale.std == 0, "no reward was seen"
+    assert scale.std == 0 and scale.updates == 0, "no reward was seen"
     for _ in range(30):
         scale.take(torch.randn(256) * 0.01, last)
     scale.take(torch.randn(256), last)
     assert scale.std > 0.8
     scale.take(torch.randn(256) * 0.01, last)
     assert scale.std > 0.1
+
+
+def test_the_first_updates_count_alike_and_later_ones_for_a_twentieth():
+    scale, last = ReturnScale(), torch.nn.Linear(4, 1)
+    for update in range(1, 31):
+        before = float(scale.mean)
+        scale.take(torch.full((8,), float(update)), last)
+        assert float(scale.mean) == pytest.approx(before + max(1 / update, 1 / 20) * (update - before))
+
+
+def test_what_is_far_off_is_clipped_at_both_ends():
+    moments = RunningMoments(1)
+    moments.take(torch.randn(100, 1))
+    assert moments(torch.tensor([[1e6], [-1e6]])).tolist() == [[LIMIT], [-LIMIT]]
 
 
 @pytest.mark.parametrize("factor", [0.1, 10.0])
