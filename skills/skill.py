@@ -269,7 +269,8 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
     def free_at(edge: _Edge, offset: tuple[float, float]) -> bool:
         noise = _clipped_noise(rng, position_noise_m), _clipped_noise(rng, position_noise_m)
         x, y = edge.before(offset, noise)
-        facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
+        facing = sim.robot.arm.heading_to(math.atan2(point[1] - y, point[0] - x))
+        facing += yaw_noise_rad * rng.standard_normal()
         return can_start(sim, x, y, facing, edge.nearest, held)
 
     edges = _edges(sim, point, receptacle)
@@ -298,7 +299,7 @@ def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle:
         for order in (offsets, offsets[::-1]):
             for offset in order:
                 x, y = edge.before(offset)
-                facing = math.atan2(point[1] - y, point[0] - x)
+                facing = sim.robot.arm.heading_to(math.atan2(point[1] - y, point[0] - x))
                 if can_start(sim, x, y, facing, edge.nearest, held):
                     poses[(x, y, facing)] = None
                     break

@@ -137,7 +137,8 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
     bearing = math.atan2(middle[1] - y, middle[0] - x) + around
     places = [(x, y, yaw)]
     if may_drive:
-        places = [back_from((middle[0], middle[1], bearing), gap) for gap in _GAPS_M]
+        heading = sim.robot.arm.heading_to(bearing)
+        places = [(*back_from((middle[0], middle[1], bearing), gap)[:2], heading) for gap in _GAPS_M]
         places = [place for place in places if clearance.distance(place, arm, base_only=True) >= FREE_M]
     targets = [target for side in sides for target in aim(bearing + side)]
     found = []
@@ -192,7 +193,7 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
             if goal.target.across is not None:
                 last = Motion(np.tile(via[0], (_STILL_STEPS, 1)), np.tile(via[1], (_STILL_STEPS, 1))).then(last)
             yield via, last
-    for back in (0.12, 0.3) if may_drive else ():
+    for back in (0.12, 0.3) if may_drive and sim.robot.arm.bearing_rad == 0.0 else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
         yield via, move(sim, via, end, speed=0.5)
 
