@@ -103,6 +103,12 @@ class ArmModel:
         """Fewest steps in which the arm gets from one posture to another."""
         return float((np.abs(np.asarray(goal) - start) / self.robot.arm.delta).max())
 
+    @cached_property
+    def aside_m(self) -> float:
+        """How far to the left of the middle of the base the hand is in the start posture, seen along the arm."""
+        (x, y, _), bearing = self.hand(self.start)[0], self.robot.arm.bearing_rad
+        return float(math.cos(bearing) * y - math.sin(bearing) * x)
+
     # ------------------------------------------------------------------ at rest
 
     @cached_property

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from rearrange.home.geometry import PlanePose, to_frame, wrap_angle
+from rearrange.home.robot.robot import Robot
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER
 from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.arm_model import HAND, ArmModel, Tool, arm_model
@@ -38,6 +39,7 @@ _MAX_CHECKS = 8000  # of poses, while no motion in time is known; a quarter of i
 _GROUP_CHECKS = 1200  # of these from one direction: what blocks the first ways from there blocks most
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
+_STEEP_LEVEL = 0.1  # share of a way that is level; with less it leads straight down
 _SIDES_RAD = ((0.0,), (0.6, -0.6))  # of the hand, to the direction in which the base faces the point
 
 
@@ -135,15 +137,21 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
     (x, y, yaw), model = sim.base_pose, arm_model(sim.robot)
     arm = sim.arm_targets().copy()
     bearing = math.atan2(middle[1] - y, middle[0] - x) + around
-    places = [(x, y, yaw)]
-    if may_drive:
+    aside_m = 0.0 if sim.robot.arm.reaches_ahead else model.aside_m
+
+    @cache
+    def places(bearing: float) -> list[PlanePose]:
+        """Where the base may stand for the arm to reach out in a direction."""
+        if not may_drive:
+            return [(x, y, yaw)]
         heading = sim.robot.arm.heading_to(bearing)
-        places = [(*back_from((middle[0], middle[1], bearing), gap)[:2], heading) for gap in _GAPS_M]
-        places = [place for place in places if clearance.distance(place, arm, base_only=True) >= FREE_M]
-    targets = [target for side in sides for target in aim(bearing + side)]
+        line = middle[0] + aside_m * math.sin(bearing), middle[1] - aside_m * math.cos(bearing), bearing
+        found = [(*back_from(line, gap)[:2], heading) for gap in _GAPS_M]
+        return [place for place in found if clearance.distance(place, arm, base_only=True) >= FREE_M]
+
     found = []
-    for place in places:
-        for target in targets:
+    for target in [target for side in sides for target in aim(bearing + side)]:
+        for place in places(_arm_bearing(sim.robot, target, bearing)):
             point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
             direction = turned(target.direction, -place[2])
             across = None if target.across is None else turned(target.across, -place[2])
@@ -161,6 +169,17 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
             back = model.steps(solution[1], model.rest)
             found.append(_Candidate(steps + back, pose, solution[1], target, back))
     return found
+
+
+def _arm_bearing(robot: Robot, target: Target, bearing: float) -> float:
+    """In which direction the arm should reach out where the hand comes in a direction.
+
+    An arm that reaches to the side moves its hand straight only along itself: it has a base that drives across.
+    """
+    level = math.hypot(target.way_back[0], target.way_back[1])
+    if robot.arm.reaches_ahead or level < _STEEP_LEVEL:
+        return bearing
+    return math.atan2(-target.way_back[1], -target.way_back[0])
 
 
 def _way_in(sim: Simulator, clearance: Clearance, start: Configuration, goal: _Candidate, tool: Tool,
@@ -193,7 +212,7 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
             if goal.target.across is not None:
                 last = Motion(np.tile(via[0], (_STILL_STEPS, 1)), np.tile(via[1], (_STILL_STEPS, 1))).then(last)
             yield via, last
-    for back in (0.12, 0.3) if may_drive and sim.robot.arm.bearing_rad == 0.0 else ():
+    for back in (0.12, 0.3) if may_drive and sim.robot.arm.reaches_ahead else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
         yield via, move(sim, via, end, speed=0.5)
 
@@ -210,7 +229,11 @@ def _ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: b
             down = move(sim, (via[0], high), via)
             for way in variants(sim, start, (via[0], high)):
                 yield way.then(down)
-    if may_drive:
+    if may_drive and not sim.robot.arm.reaches_ahead:  # it drives with the arm drawn in
+        for rest in (start[1], arm.rest):
+            yield (move(sim, start, (start[0], rest)).then(move(sim, (start[0], rest), (via[0], rest)))
+                   .then(move(sim, (via[0], rest), via)))
+    elif may_drive:
         for back in (0.15, 0.35):
             behind = (back_from(via[0], back), via[1])
             yield move(sim, start, behind).then(move(sim, behind, via))

@@ -89,6 +89,11 @@ class Arm:
     of its way.
     """
 
+    @property
+    def reaches_ahead(self) -> bool:
+        """Whether the base drives the way in which it reaches out."""
+        return self.bearing_rad == 0.0
+
     def heading_to(self, bearing_rad: float) -> float:
         """Heading of a base whose arm reaches out in this direction of the world."""
         return bearing_rad - self.bearing_rad

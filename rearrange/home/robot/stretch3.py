@@ -32,8 +32,8 @@ BASE = Base(radius_m=0.29, footprint_m=0.29, standing_m=0.25, push_n=100.0, heig
             most_m_s=0.3, most_rad_s=1.9)
 """most_rad_s: as fast as its wheels, 0.3153 m apart, drive ahead."""
 ARM = Arm(
-    joints=tuple(joint for joint, *_ in _JOINTS), start=(0.85, 0.0, 0.0, -0.5, 0.0),
-    tucked=(0.4, 0.0, 3.0, -0.5, 0.0), ahead=(0.8, 0.3, 0.0, 0.0, 0.0), rest_m=(0.0, -0.40, 0.85),
+    joints=tuple(joint for joint, *_ in _JOINTS), start=(1.0, 0.0, 0.0, -0.5, 0.0),
+    tucked=(0.4, 0.0, 3.0, -0.5, 0.0), ahead=(0.8, 0.3, 0.0, 0.0, 0.0), rest_m=(0.0, -0.40, 1.0),
     elbow_m=(-0.1, -0.1, 1.0), reach_m=0.8, still={}, bearing_rad=-math.pi / 2, coupled=_TUBES)
 FINGERS = Hand(
     "fingers", body="gripper", site="grasp", pads=("pad_left", "pad_right"), break_m=math.inf,
@@ -62,6 +62,7 @@ _ON_JOINT: dict[str, tuple[tuple[str, tuple[float, float, float], tuple[float, f
     "wrist_yaw": (("wrist_turning", (0.026, 0.026, 0.024), (0.0, 0.0, -0.024), 0.15, DARK),),
     "wrist_pitch": (("wrist_bending", (0.03, 0.02, 0.022), (0.012, 0.012, -0.012), 0.12, DARK),),
     "wrist_roll": (("gripper_body", (0.035, 0.035, 0.025), (0.04, 0.0, 0.0), 0.29, DARK),
+                   ("gripper_rail", (0.008, 0.075, 0.010), (0.073, 0.0, 0.0), 0.05, GREY),
                    ("gripper_camera", (0.012, 0.021, 0.021), (0.028, 0.0, 0.056), 0.06, GREY))}
 
 
