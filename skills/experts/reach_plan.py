@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ TIGHT_M = 0.003  # kept at the end of the way in
 NARROW = 0.2  # share of both that is kept where there is no other way
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; where there are several, they are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
+_ASKEW_RAD = 0.12  # by which the hand may turn on that bit where an arm has too few joints to keep its direction
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _STILL_STEPS = 7  # before it, for open fingers: what still swings would push the object away
 _OPEN_SPEED = 0.8  # likewise, of open fingers, which touch nothing
@@ -151,7 +153,7 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
 
     found = []
     for target in [target for side in sides for target in aim(bearing + side)]:
-        for place in places(_arm_bearing(sim.robot, target, bearing)):
+        for place in itertools.chain(*map(places, _arm_bearings(sim.robot, target, bearing))):
             point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
             direction = turned(target.direction, -place[2])
             across = None if target.across is None else turned(target.across, -place[2])
@@ -171,15 +173,14 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
     return found
 
 
-def _arm_bearing(robot: Robot, target: Target, bearing: float) -> float:
-    """In which direction the arm should reach out where the hand comes in a direction.
-
-    An arm that reaches to the side moves its hand straight only along itself: it has a base that drives across.
+def _arm_bearings(robot: Robot, target: Target, bearing: float) -> tuple[float, ...]:
+    """In which directions the arm may reach out: an arm that reaches to the side, and has a base that drives across,
+    moves its hand straight only along itself.
     """
     level = math.hypot(target.way_back[0], target.way_back[1])
     if robot.arm.reaches_ahead or level < _STEEP_LEVEL:
-        return bearing
-    return math.atan2(-target.way_back[1], -target.way_back[0])
+        return (bearing,)
+    return bearing, math.atan2(-target.way_back[1], -target.way_back[0])
 
 
 def _way_in(sim: Simulator, clearance: Clearance, start: Configuration, goal: _Candidate, tool: Tool,
@@ -230,9 +231,12 @@ def _ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: b
             for way in variants(sim, start, (via[0], high)):
                 yield way.then(down)
     if may_drive and not sim.robot.arm.reaches_ahead:  # it drives with the arm drawn in
-        for rest in (start[1], arm.rest):
-            yield (move(sim, start, (start[0], rest)).then(move(sim, (start[0], rest), (via[0], rest)))
-                   .then(move(sim, (via[0], rest), via)))
+        drawn_in = [(via, None)] + [((via[0], posture), move(sim, (via[0], posture), via))
+                                    for posture in arm.drawn_in(via[1])]
+        for (goal, last), rest in itertools.product(drawn_in, (start[1], arm.rest)):
+            way = move(sim, start, (start[0], rest)).then(move(sim, (start[0], rest), (via[0], rest)))
+            way = way.then(move(sim, (via[0], rest), goal))
+            yield way if last is None else way.then(last)
     elif may_drive:
         for back in (0.15, 0.35):
             behind = (back_from(via[0], back), via[1])
@@ -248,10 +252,11 @@ def _straight_back(arm: ArmModel, goal: _Candidate, tool: Tool, standoff_m: floa
     back = turned(goal.target.way_back, -goal.pose[2])
     across = None if goal.target.across is None else turned(goal.target.across, -goal.pose[2])
     postures, count = [], math.ceil(standoff_m / _STRAIGHT_M)
+    within_rad = tool.within_rad if arm.robot.arm.reaches_ahead else max(tool.within_rad, _ASKEW_RAD)
     for k in range(1, count + 1):
         near = postures[-1] if postures else goal.arm_rad
         posture = arm.ik(point + k / count * standoff_m * back, direction, near, iterations=16, tool=tool,
-                         tolerance_m=tool.within_m, tolerance_rad=tool.within_rad, across=across)
+                         tolerance_m=tool.within_m, tolerance_rad=within_rad, across=across)
         if posture is None:
             return None
         postures.append(posture)

@@ -28,9 +28,9 @@ _JOINTS: tuple[tuple[Joint, str, str, float, tuple[float, float, float]], ...] =
      (60, 2.5, 4)))
 """Of each joint: where its body is on the one before, axis, armature, and gains and force limit of its servo (N, N m)."""
 _TUBES = {"arm_tube_1": ("arm", 1 / 3), "arm_tube_2": ("arm", 2 / 3)}
-BASE = Base(radius_m=0.29, footprint_m=0.29, standing_m=0.25, push_n=100.0, height_m=0.17, trunk_m=(-0.067, 0.15, 1.4),
+BASE = Base(radius_m=0.29, footprint_m=0.29, standing_m=0.38, push_n=100.0, height_m=0.17, trunk_m=(-0.067, 0.15, 1.4),
             most_m_s=0.3, most_rad_s=1.9)
-"""most_rad_s: as fast as its wheels, 0.3153 m apart, drive ahead."""
+"""standing_m: the hand, drawn in, is then before the furniture. most_rad_s: as fast as its wheels, 0.3153 m apart, drive ahead."""
 ARM = Arm(
     joints=tuple(joint for joint, *_ in _JOINTS), start=(1.0, 0.0, 0.0, -0.5, 0.0),
     tucked=(0.4, 0.0, 3.0, -0.5, 0.0), ahead=(0.8, 0.3, 0.0, 0.0, 0.0), rest_m=(0.0, -0.40, 1.0),
