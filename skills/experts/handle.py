@@ -12,8 +12,11 @@ from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.articulated import Articulated
 from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import Clearance
+from skills.experts.grasps import OPENING_STEPS
+from skills.experts.handle_from_side import Grip, plan_stand
 from skills.experts.motion import assemble, follow, servo, turned
 from skills.experts.reach_plan import facing_axis
+from skills.experts.trajectory import Follower
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLOSING_M = 0.03  # from the end of the way, where fingers begin to close
@@ -35,6 +38,7 @@ _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at it
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
 _LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
+_AWAY_M, _MOST_AWAY_STEPS = 0.12, 40  # from the handle, before an arm that reaches to the side goes to rest
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # it opens or closes by this much more than it must
 
 
@@ -87,7 +91,12 @@ class HandleExpert:
         self.path = HandlePath(sim, self.handle)
         self.start, self.start_hand, self.left_m = sim.base_pose, np.array(sim.ee_in_base), 0.0
         self._drives, self.arm = "base" in skill.action_parts, arm_model(sim.robot)
-        (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
+        self.follower: Follower | None = None
+        self.waited = 0  # steps for which fingers have opened at the end
+        if sim.robot.arm.reaches_ahead:
+            (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
+        else:
+            self._stand_aside()
         self.ready = self.done = self.closing = False
         self.rest: np.ndarray | None = None
 
@@ -101,6 +110,9 @@ class HandleExpert:
             return self._go_to_rest()
         if self._touches(opening):
             return self._move_along(opening)
+        if self.follower is not None and not self.follower.done:
+            arm, base = self.follower.command()
+            return self._action(arm, -1.0, base)
         base = self._approach()
         if not self.ready:
             off = float(np.abs(sim.arm_positions() - self.before).max())
@@ -164,7 +176,8 @@ class HandleExpert:
         tip = np.array(sim.ee_position)
         velocity = self.sense * _SPEED_M_S * self.path.direction(opening)
         arm = tip - (x, y, 0.0)
-        turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
+        turns = self._drives and sim.robot.arm.reaches_ahead
+        turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if turns else 0.0
         forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
         rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
         base = forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s
@@ -186,13 +199,46 @@ class HandleExpert:
                 way = rest_m - self.start_hand
                 rest_m, within_m = self.start_hand + max(1.0, _LEAVE_M / float(np.linalg.norm(way))) * way, 0.02
             self.rest = self.arm.rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)
-        away = -0.5 if math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
+        if not sim.robot.arm.reaches_ahead and (left := self._leave_handle()) is not None:
+            return left
+        away = -0.5 if sim.robot.arm.reaches_ahead and math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
         return self._action(follow(sim, self.rest), -1.0, (away, 0.0))
+
+    def _leave_handle(self) -> np.ndarray | None:
+        """The action of an arm that alone draws the hand back from what it has let go; None once it is away."""
+        tip = np.array(self.sim.ee_position)
+        if math.dist(tip, self._point()) > _AWAY_M or self.waited > _MOST_AWAY_STEPS:
+            self.waited = _MOST_AWAY_STEPS + 1
+            return None
+        self.waited += 1
+        if self.waited < OPENING_STEPS and self.sense > 0:
+            return self._action(np.zeros(len(self.before)), -1.0, (0.0, 0.0))
+        return self._action(servo(self.sim, tip - 0.05 * self.axis, 0.012, self.axis), -1.0, (0.0, 0.0))
 
     def _action(self, arm: np.ndarray, grip: float, base: tuple[float, float]) -> np.ndarray:
         return assemble(self.skill, {"arm": arm, "grip": grip, "base": base})
 
     # ------------------------------------------------------------------ planning
+
+    def _stand_aside(self) -> None:
+        """Plan for an arm that reaches to the side."""
+        path, sim = self.path, self.sim
+        yaw_in = math.atan2(-path.out[1], -path.out[0])
+        turns = _TURNS_RAD if path.slides else [path.sign * turn for turn in _DOOR_TURNS_RAD]
+        axes = [facing_axis(yaw_in + turn, tilt) for tilt in _FINGER_TILTS_RAD for turn in turns]
+        grips = []
+        for axis in axes:
+            across = self._across(axis)
+            grips.append(Grip(self._point() - (0.0 if across is None else _NEAR_TIPS_M) * axis, axis, across))
+        opening = self.skill.config.target_opening
+        travel = path.at(opening) - path.at(path.first_opening) if path.slides else np.zeros(3)
+        clearance = Clearance(sim)
+        stand = plan_stand(sim, grips, travel,
+                           lambda pose, posture: path.slides and self._hand_blocked(pose, posture, clearance))
+        self.drive_m = self.turn_rad = 0.0
+        self.before, self.axis = (self.arm.start, -path.out) if stand is None else (stand.before, stand.axis)
+        if stand is not None:
+            self.start, self.follower = stand.pose, Follower(sim, stand.motion)
 
     def _plan(self) -> tuple[tuple[float, float], np.ndarray, np.ndarray]:
         """The fastest way: drive (m) and turn (rad) of the base, the posture before the point, the cup's axis."""

@@ -151,9 +151,13 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
         found = [(*back_from(line, gap)[:2], heading) for gap in _GAPS_M]
         return [place for place in found if clearance.distance(place, arm, base_only=True) >= FREE_M]
 
-    found = []
+    targets: dict[float, list[Target]] = {}  # by the direction in which the arm reaches out
     for target in [target for side in sides for target in aim(bearing + side)]:
-        for place in itertools.chain(*map(places, _arm_bearings(sim.robot, target, bearing))):
+        for direction in _arm_bearings(sim.robot, target, bearing):
+            targets.setdefault(direction, []).append(target)
+    found = []
+    for place, direction in [(place, direction) for direction in targets for place in places(direction)]:
+        for target in targets[direction]:
             point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
             direction = turned(target.direction, -place[2])
             across = None if target.across is None else turned(target.across, -place[2])
@@ -192,7 +196,7 @@ def _way_in(sim: Simulator, clearance: Clearance, start: Configuration, goal: _C
     for via, last in _last_bits(sim, goal, tool, standoff_m, may_drive):
         if not is_free(clearance, last, room * TIGHT_M, touching):
             continue
-        for first in _ways(sim, start, via, may_drive):
+        for first in ways(sim, start, via, may_drive):
             if is_free(clearance, first, room * free_m, NO_OWNER, start):
                 return Reach(first.then(last), goal.pose, goal.arm_rad, goal.target)
     return None
@@ -218,7 +222,7 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
         yield via, move(sim, via, end, speed=0.5)
 
 
-def _ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: bool) -> Iterator[Motion]:
+def ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: bool) -> Iterator[Motion]:
     """Ways from one configuration to another: base and arm at once, from above, or with the arm moved farther back."""
     yield from variants(sim, start, via)
     arm = arm_model(sim.robot)

@@ -26,11 +26,11 @@ _JOINTS: tuple[tuple[Joint, str, str, float, tuple[float, float, float]], ...] =
      (100, 4, 8)),
     (Joint("wrist_roll", -3.14, 3.14, delta=3.0 / 30, lag=0.3), 'pos="0.0399 0.0195 -0.0241"', "1 0 0", 0.02,
      (60, 2.5, 4)))
-"""Of each joint: where its body is on the one before, axis, armature, and gains and force limit of its servo (N, N m)."""
+"""Of each joint: where its body is on the one before, axis, armature, gains and force limit of its servo (N, N m)."""
 _TUBES = {"arm_tube_1": ("arm", 1 / 3), "arm_tube_2": ("arm", 2 / 3)}
 BASE = Base(radius_m=0.29, footprint_m=0.29, standing_m=0.38, push_n=100.0, height_m=0.17, trunk_m=(-0.067, 0.15, 1.4),
             most_m_s=0.3, most_rad_s=1.9)
-"""standing_m: the hand, drawn in, is then before the furniture. most_rad_s: as fast as its wheels, 0.3153 m apart, drive ahead."""
+"""standing_m: the hand, drawn in, is then before the furniture. most_rad_s: its wheels, 0.3153 m apart, at most_m_s."""
 ARM = Arm(
     joints=tuple(joint for joint, *_ in _JOINTS), start=(1.0, 0.0, 0.0, -0.5, 0.0),
     tucked=(0.4, 0.0, 3.0, -0.5, 0.0), ahead=(0.8, 0.3, 0.0, 0.0, 0.0), rest_m=(0.0, -0.40, 1.0),
@@ -140,4 +140,4 @@ def model(base_bits: str, arm_bits: str) -> Mjcf:
 STRETCH3 = Robot(
     "stretch3", BASE, ARM, FINGERS, HEAD, WRIST, model,
     parts={"gripper": "gripper", **dict.fromkeys(FINGERS.fingers, "gripper"), "mast": "torso", "head_case": "head",
-           "head_camera": "head"}, time=3.0)
+           "head_camera": "head"}, time=2.0)
