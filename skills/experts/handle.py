@@ -14,7 +14,7 @@ from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import Clearance
 from skills.experts.grasps import OPENING_STEPS
 from skills.experts.handle_from_side import Grip, plan_stand
-from skills.experts.motion import assemble, follow, servo, turned
+from skills.experts.motion import assemble, follow, servo, servo_driving, turned
 from skills.experts.reach_plan import facing_axis
 from skills.experts.trajectory import Follower
 
@@ -32,13 +32,16 @@ _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + 
     (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
+_WRIST_M = 0.25  # from the joint that turns the hand to what it holds
+_BACK_PER_S = 2.0  # of what the hand is off the bar
+_CRUISE = 0.8  # of the fastest that the base drives
 _STANDS_RAD_S = 0.4
 _PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
 _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
 _LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
-_AWAY_M, _MOST_AWAY_STEPS = 0.12, 40  # from the handle, before an arm that reaches to the side goes to rest
+_AWAY_M, _DOOR_AWAY_M, _AWAY_M_S, _MOST_AWAY_STEPS = 0.12, 0.25, 0.25, 60  # from the handle, before an arm that reaches to the side goes to rest
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # it opens or closes by this much more than it must
 
 
@@ -171,19 +174,37 @@ class HandleExpert:
     def _move_along(self, opening: float) -> np.ndarray:
         """Moves the tip of the cup along the handle's path: the base as far as it can, the arm the rest."""
         sim = self.sim
+        tip = np.array(sim.ee_position)
+        speed = _SPEED_M_S if sim.robot.arm.reaches_ahead else min(_SPEED_M_S, _CRUISE * sim.config.base_speed_m_s)
+        if not (self.path.slides or sim.robot.arm.reaches_ahead):
+            return self._turn_along(opening, speed)
+        base, rest = self._shared(self.sense * speed * self.path.direction(opening))
+        held = tip if self._across(self.axis) is None else self._ends_at()  # fingers slip a little
+        return self._action(servo(sim, held + rest * STEP_S + 0.02 * rest, 0.02, self._facing(opening)), self.grip,
+                            base)
+
+    def _turn_along(self, opening: float, speed_m_s: float) -> np.ndarray:
+        """Moves the hand along the handle's path and turns it with the door; the base drives across the arm."""
+        by = self.path.sign * (opening - self.path.first_opening)
+        axis = turned(self.axis, by)
+        off = np.array(self.sim.handle_position(self.handle)) - _NEAR_TIPS_M * axis - self.sim.ee_position
+        velocity = self.sense * speed_m_s * self.path.direction(opening) + _BACK_PER_S * off
+        arm, base = servo_driving(self.sim, velocity, axis)
+        return self._action(arm, self.grip, base)
+
+    def _shared(self, velocity: np.ndarray) -> tuple[tuple[float, float], np.ndarray]:
+        """The command of the base that moves the hand with a velocity (3,), world, as far as it can, and what is left
+        of the velocity for the arm.
+        """
+        sim = self.sim
         x, y, yaw = sim.base_pose
         ahead, left = np.array([math.cos(yaw), math.sin(yaw), 0.0]), np.array([-math.sin(yaw), math.cos(yaw), 0.0])
-        tip = np.array(sim.ee_position)
-        velocity = self.sense * _SPEED_M_S * self.path.direction(opening)
-        arm = tip - (x, y, 0.0)
+        arm = np.array(sim.ee_position) - (x, y, 0.0)
         turns = self._drives and sim.robot.arm.reaches_ahead
         turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if turns else 0.0
         forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
         rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
-        base = forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s
-        held = tip if self._across(self.axis) is None else self._ends_at()  # fingers slip a little
-        return self._action(servo(sim, held + rest * STEP_S + 0.02 * rest, 0.02, self._facing(opening)), self.grip,
-                            base)
+        return (forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s), rest
 
     def _facing(self, opening: float) -> np.ndarray | None:
         """The cup's axis (3,) while it moves along: on a front without a bar it turns with the door."""
@@ -195,7 +216,7 @@ class HandleExpert:
         sim = self.sim
         if self.rest is None:
             rest_m, within_m = np.array(self.skill.rest_m(sim)), 0.13
-            if self.left_m < _LEAVE_M:  # to its far side: in a plan it is not over before the hand was away
+            if self.left_m < _LEAVE_M and sim.robot.arm.reaches_ahead:  # to its far side: in a plan it is not over before the hand was away
                 way = rest_m - self.start_hand
                 rest_m, within_m = self.start_hand + max(1.0, _LEAVE_M / float(np.linalg.norm(way))) * way, 0.02
             self.rest = self.arm.rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)
@@ -206,14 +227,17 @@ class HandleExpert:
 
     def _leave_handle(self) -> np.ndarray | None:
         """The action of an arm that alone draws the hand back from what it has let go; None once it is away."""
-        tip = np.array(self.sim.ee_position)
-        if math.dist(tip, self._point()) > _AWAY_M or self.waited > _MOST_AWAY_STEPS:
+        sim, path = self.sim, self.path
+        away_m = math.dist(sim.ee_position, self._point())
+        if away_m > (_AWAY_M if path.slides else _DOOR_AWAY_M) or self.waited > _MOST_AWAY_STEPS:
             self.waited = _MOST_AWAY_STEPS + 1
             return None
         self.waited += 1
         if self.waited < OPENING_STEPS and self.sense > 0:
             return self._action(np.zeros(len(self.before)), -1.0, (0.0, 0.0))
-        return self._action(servo(self.sim, tip - 0.05 * self.axis, 0.012, self.axis), -1.0, (0.0, 0.0))
+        out = path.direction(sim.joint_position(self.handle))
+        base, rest = self._shared(_AWAY_M_S * out)
+        return self._action(servo(sim, np.array(sim.ee_position) + (STEP_S + 0.05) * rest, 0.02), -1.0, base)
 
     def _action(self, arm: np.ndarray, grip: float, base: tuple[float, float]) -> np.ndarray:
         return assemble(self.skill, {"arm": arm, "grip": grip, "base": base})
@@ -229,12 +253,16 @@ class HandleExpert:
         grips = []
         for axis in axes:
             across = self._across(axis)
-            grips.append(Grip(self._point() - (0.0 if across is None else _NEAR_TIPS_M) * axis, axis, across))
-        opening = self.skill.config.target_opening
-        travel = path.at(opening) - path.at(path.first_opening) if path.slides else np.zeros(3)
+            short_m = sim.robot.hand.past_m if across is None else _NEAR_TIPS_M
+            grips.append(Grip(self._point() - short_m * axis, axis, across))
+        config = self.skill.config
+        opening = config.target_opening - self.sense * (config.opening_tolerance - _MARGIN_M)
+        travel = path.at(opening) - path.at(path.first_opening)
+        if not path.slides:  # the base goes sideways, and the hand turns with the door
+            travel = (float(travel @ path.out) - _WRIST_M * (1.0 - math.cos(opening - path.first_opening))) * path.out
         clearance = Clearance(sim)
         stand = plan_stand(sim, grips, travel,
-                           lambda pose, posture: path.slides and self._hand_blocked(pose, posture, clearance))
+                           lambda *way: path.slides and self._arm_blocked(*way, clearance))
         self.drive_m = self.turn_rad = 0.0
         self.before, self.axis = (self.arm.start, -path.out) if stand is None else (stand.before, stand.axis)
         if stand is not None:
@@ -268,6 +296,10 @@ class HandleExpert:
                     if cost < best[0] and _free(clearance, base, arm.start, found[0]):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
+
+    def _arm_blocked(self, pose: PlanePose, at: np.ndarray, moved: np.ndarray, clearance: Clearance) -> bool:
+        """Likewise, while the base stands still, in the postures at the front and at the end of its way."""
+        return self._hand_blocked(pose, at, clearance)
 
     def _hand_blocked(self, base: PlanePose, posture: np.ndarray, clearance: Clearance) -> bool:
         """Whether the hand meets a panel or a worktop where it touches the front of a drawer."""
@@ -317,6 +349,13 @@ class CloseDrawerExpert(HandleExpert):
         clearance.set_joint(self.handle, -_STAND_BACK_M)
         try:
             return clearance.distance(shut, posture) < 0.0
+        finally:
+            clearance.set_joint(self.handle, self.path.first_opening)
+
+    def _arm_blocked(self, pose: PlanePose, at: np.ndarray, moved: np.ndarray, clearance: Clearance) -> bool:
+        clearance.set_joint(self.handle, -_STAND_BACK_M)
+        try:
+            return clearance.distance(pose, moved) < 0.0
         finally:
             clearance.set_joint(self.handle, self.path.first_opening)
 
