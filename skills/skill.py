@@ -219,8 +219,9 @@ def draw_target(episode: Episode, rng: np.random.Generator, sim: Simulator | Non
     """
     if not episode.targets:
         raise UserError(f"episode {episode.id!r} has no targets: it does not say which object is to be moved.")
-    refused = [sim and sim.robot.hand.refuses(episode.objects[target], sim.object_half_extents(target))
-               for target in episode.targets]
+    refused = [sim and sim.robot.refuses(episode.objects[target], sim.object_half_extents(target),
+                                         (sim.start_positions[target][2], goal[2]))
+               for target, goal in episode.targets.items()]
     orders = [order for order, reason in enumerate(refused) if reason is None]
     if not orders:
         raise NoStartPose(refused[0])

@@ -9,6 +9,7 @@ from pathlib import Path
 from rearrange.env.scenario_episodes import Homes, NotPossible, Scenario, scenario_episode_in
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.episodes.generator import SceneLacks
+from rearrange.home.robot import DEFAULT
 from rearrange.home.settings.environment import HomeSettings
 from rearrange.home.simulation.scenes.scene_selection import generated_episode, selected
 from rearrange.home.simulation.scenes.scene_simulator import SceneSimulator
@@ -18,18 +19,20 @@ MOST_SCENES = HomeSettings().num_layouts  # in which episodes are drawn unless a
 _DRAWS_TO_CHECK = 12
 
 
-def external_homes(dataset: Path, split: str, scenes: str | None = None, most: int | None = None) -> Homes:
+def external_homes(dataset: Path, split: str, scenes: str | None = None, most: int | None = None,
+                   robot: str = DEFAULT) -> Homes:
     """The scenes of a split, or those that match `scenes`, of which the first `most` are used.
 
     Their episodes are the same for all simulators: they are drawn and tried in the embedded one.
     """
     called, names, layout_of = selected(dataset, split, scenes, most)
-    return Homes(called, names, layout_of, lambda: _simulator(dataset), external=True)
+    return Homes(called, names, layout_of, lambda: _simulator(dataset, robot), external=True)
 
 
-def refused_scenarios(dataset: Path, scene: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
-    """Scenario -> why its first episode cannot be drawn in a scene."""
-    homes, found = external_homes(dataset, "val", scene), {}
+def refused_scenarios(dataset: Path, scene: str, scenarios: Sequence[Scenario],
+                      robot: str = DEFAULT) -> dict[str, str]:
+    """Scenario -> why its first episode cannot be drawn in a scene for a robot."""
+    homes, found = external_homes(dataset, "val", scene, robot=robot), {}
     for scenario in scenarios:
         try:
             scenario_episode_in(homes, scenario, 0, _DRAWS_TO_CHECK)
@@ -54,6 +57,6 @@ def drawn_episodes(dataset: Path, kind: str | Scenario, split: str, scenes: str 
 
 
 @lru_cache(maxsize=1)
-def _simulator(dataset: Path) -> SceneSimulator:
+def _simulator(dataset: Path, robot: str) -> SceneSimulator:
     """In which episodes are tried."""
-    return SceneSimulator(SimulatorConfig(), dataset)
+    return SceneSimulator(SimulatorConfig(robot=robot), dataset)

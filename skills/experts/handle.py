@@ -41,7 +41,8 @@ _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at it
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
 _LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
-_AWAY_M, _DOOR_AWAY_M, _AWAY_M_S, _MOST_AWAY_STEPS = 0.12, 0.25, 0.25, 60  # from the handle, before an arm that reaches to the side goes to rest
+# How far the hand goes from a drawer's or the door's handle before an arm that reaches to the side goes to rest.
+_AWAY_M, _DOOR_AWAY_M, _AWAY_M_S, _MOST_AWAY_STEPS = 0.12, 0.25, 0.25, 60
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # it opens or closes by this much more than it must
 
 
@@ -216,7 +217,8 @@ class HandleExpert:
         sim = self.sim
         if self.rest is None:
             rest_m, within_m = np.array(self.skill.rest_m(sim)), 0.13
-            if self.left_m < _LEAVE_M and sim.robot.arm.reaches_ahead:  # to its far side: in a plan it is not over before the hand was away
+            # To its far side: in a plan it is not over before the hand was away.
+            if self.left_m < _LEAVE_M and sim.robot.arm.reaches_ahead:
                 way = rest_m - self.start_hand
                 rest_m, within_m = self.start_hand + max(1.0, _LEAVE_M / float(np.linalg.norm(way))) * way, 0.02
             self.rest = self.arm.rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)

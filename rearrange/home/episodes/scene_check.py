@@ -59,7 +59,8 @@ def check_episode(sim: Simulator, episode: Episode, drawn: bool = False) -> None
                          f"{moved[worst]:.2f} m.")
     for index, goal in episode.targets.items():
         name = episode.objects[index]
-        if reason := sim.robot.hand.refuses(name, sim.object_half_extents(index)):
+        heights_m = sim.start_positions[index][2], goal[2]
+        if reason := sim.robot.refuses(name, sim.object_half_extents(index), heights_m):
             raise Unsolvable(f"{where}: {reason}.")
         for what, point, held in (("object", sim.start_positions[index], None), ("goal of", goal[:3], index)):
             if standing_pose(sim, episode, point, held) is None:

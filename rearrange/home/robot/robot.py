@@ -84,6 +84,8 @@ class Arm:
     """Joints beside those of the arm that a servo of their name keeps in place, as of a torso, and where."""
     bearing_rad: float = 0.0
     """The direction in which it reaches out, base frame: 0 ahead, -pi/2 to the right."""
+    heights_m: tuple[float, float] = (-math.inf, math.inf)
+    """Between which heights of their middle it takes things."""
     coupled: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     """Joints that a constraint makes follow a joint of the arm, as the tubes of a telescope: which one, and their share
     of its way.
@@ -242,6 +244,14 @@ class Robot:
     def said(self) -> str:
         """As in `fetch with suction`."""
         return f"{self.name} with {self.hand.kind}"
+
+    def refuses(self, name: str, half_extents_m: Sequence[float], heights_m: Sequence[float]) -> str | None:
+        """Why it does not move the thing of that name between these heights of its middle; None where it does."""
+        low, high = self.arm.heights_m
+        beyond = [height for height in heights_m if not low <= height <= high]
+        if beyond:
+            return f"{name} is {beyond[0]:.2f} m high, and the arm takes things from {low:g} to {high:g} m"
+        return self.hand.refuses(name, half_extents_m)
 
     def camera(self, name: str) -> Camera:
         """Of "head" or "arm"."""
