@@ -166,6 +166,28 @@ def test_its_arm_follows_at_its_speed_and_stays_within_its_limits(robot, sim):
     assert (off <= robot.arm.lag + robot.arm.delta).all()
 
 
+def test_what_follows_its_arm_goes_along(robot, sim):
+    qpos, arm = [int(sim.model.joint(name).qposadr[0]) for name in robot.arm.coupled], robot.arm
+    sim.place_robot(*sim.base_pose, arm.ahead)
+    for k in range(40):
+        assert sim.data.qpos[qpos] == pytest.approx(arm.coupling @ sim.arm_positions(), abs=5e-3)
+        sim.step(arm=[1.0 if k < 20 else -1.0] * len(arm.joints))
+
+
+def test_an_episode_begins_with_its_arm_towards_what_it_is_about(robot, env):
+    env.reset(options={"episode": 1})
+    x, y, _ = env.sim.to_base(env.sim.object_position(env.skill.target))
+    assert abs(math.remainder(math.atan2(y, x) - robot.arm.bearing_rad, math.tau)) < 0.5
+    assert env.sim.config.base_speed_m_s <= robot.base.most_m_s and env.max_steps >= env.skill.max_steps
+
+
+def test_what_is_beyond_its_reach_is_said(robot):
+    low, high = robot.arm.heights_m
+    assert robot.refuses("can", (0.03, 0.03, 0.05), (0.8, 0.9)) is None
+    if high < math.inf:
+        assert "can is 9.00 m high, and the arm takes things from" in robot.refuses("can", (0.03, 0.03, 0.05), (9.0,))
+
+
 def test_a_camera_sees_its_hand_and_its_wrist_camera_what_it_holds(robot, sim):
     sim.place_robot(*sim.base_pose, robot.arm.ahead)
     things = sim.photograph("head", 96, ("segmentation",), PLAIN)["segmentation"]
