@@ -12,11 +12,9 @@ from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.articulated import Articulated
 from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import Clearance
-from skills.experts.grasps import OPENING_STEPS
-from skills.experts.handle_from_side import Grip, plan_stand
-from skills.experts.motion import assemble, follow, servo, servo_driving, turned
+from skills.experts.handle_from_side import SideArm
+from skills.experts.motion import assemble, follow, servo, turned
 from skills.experts.reach_plan import facing_axis
-from skills.experts.trajectory import Follower
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLOSING_M = 0.03  # from the end of the way, where fingers begin to close
@@ -32,17 +30,12 @@ _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + 
     (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
-_WRIST_M = 0.25  # from the joint that turns the hand to what it holds
-_BACK_PER_S = 2.0  # of what the hand is off the bar
-_CRUISE = 0.8  # of the fastest that the base drives
 _STANDS_RAD_S = 0.4
 _PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
 _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
 _LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
-# How far the hand goes from a drawer's or the door's handle before an arm that reaches to the side goes to rest.
-_AWAY_M, _DOOR_AWAY_M, _AWAY_M_S, _MOST_AWAY_STEPS = 0.12, 0.25, 0.25, 60
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # it opens or closes by this much more than it must
 
 
@@ -50,6 +43,7 @@ class HandlePath:
     """Where a handle is, and which way it moves, at every opening."""
 
     def __init__(self, sim: Simulator, name: str) -> None:
+        self.name = name
         body = next(body for body in sim.home.layout.bodies if body.name == name)
         self.slides, self.sign, self.has_bar = body.joint == "slide", body.hinge_sign, handle_part(body).solid
         x, y, yaw = body.pose(0.0)
@@ -95,12 +89,14 @@ class HandleExpert:
         self.path = HandlePath(sim, self.handle)
         self.start, self.start_hand, self.left_m = sim.base_pose, np.array(sim.ee_in_base), 0.0
         self._drives, self.arm = "base" in skill.action_parts, arm_model(sim.robot)
-        self.follower: Follower | None = None
-        self.waited = 0  # steps for which fingers have opened at the end
+        self.side: SideArm | None = None
         if sim.robot.arm.reaches_ahead:
             (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
         else:
-            self._stand_aside()
+            self.side = SideArm(sim, skill.config, self.path, self.sense, self._point(), self._across,
+                                self._arm_blocked)
+            (self.drive_m, self.turn_rad), self.before, self.axis = (0.0, 0.0), self.side.before, self.side.axis
+            self.start = self.side.pose
         self.ready = self.done = self.closing = False
         self.rest: np.ndarray | None = None
 
@@ -114,9 +110,8 @@ class HandleExpert:
             return self._go_to_rest()
         if self._touches(opening):
             return self._move_along(opening)
-        if self.follower is not None and not self.follower.done:
-            arm, base = self.follower.command()
-            return self._action(arm, -1.0, base)
+        if self.side is not None and not self.side.is_there:
+            return self._action(*self.side.come())
         base = self._approach()
         if not self.ready:
             off = float(np.abs(sim.arm_positions() - self.before).max())
@@ -175,37 +170,22 @@ class HandleExpert:
     def _move_along(self, opening: float) -> np.ndarray:
         """Moves the tip of the cup along the handle's path: the base as far as it can, the arm the rest."""
         sim = self.sim
+        if self.side is not None:
+            bar = None if self._across(self.axis) is None else self._ends_at()
+            arm, base = self.side.move_along(opening, bar)
+            return self._action(arm, self.grip, base)
+        x, y, yaw = sim.base_pose
+        ahead, left = np.array([math.cos(yaw), math.sin(yaw), 0.0]), np.array([-math.sin(yaw), math.cos(yaw), 0.0])
         tip = np.array(sim.ee_position)
-        speed = _SPEED_M_S if sim.robot.arm.reaches_ahead else min(_SPEED_M_S, _CRUISE * sim.config.base_speed_m_s)
-        if not (self.path.slides or sim.robot.arm.reaches_ahead):
-            return self._turn_along(opening, speed)
-        base, rest = self._shared(self.sense * speed * self.path.direction(opening))
+        velocity = self.sense * _SPEED_M_S * self.path.direction(opening)
+        arm = tip - (x, y, 0.0)
+        turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
+        forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
+        rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
+        base = forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s
         held = tip if self._across(self.axis) is None else self._ends_at()  # fingers slip a little
         return self._action(servo(sim, held + rest * STEP_S + 0.02 * rest, 0.02, self._facing(opening)), self.grip,
                             base)
-
-    def _turn_along(self, opening: float, speed_m_s: float) -> np.ndarray:
-        """Moves the hand along the handle's path and turns it with the door; the base drives across the arm."""
-        by = self.path.sign * (opening - self.path.first_opening)
-        axis = turned(self.axis, by)
-        off = np.array(self.sim.handle_position(self.handle)) - _NEAR_TIPS_M * axis - self.sim.ee_position
-        velocity = self.sense * speed_m_s * self.path.direction(opening) + _BACK_PER_S * off
-        arm, base = servo_driving(self.sim, velocity, axis)
-        return self._action(arm, self.grip, base)
-
-    def _shared(self, velocity: np.ndarray) -> tuple[tuple[float, float], np.ndarray]:
-        """The command of the base that moves the hand with a velocity (3,), world, as far as it can, and what is left
-        of the velocity for the arm.
-        """
-        sim = self.sim
-        x, y, yaw = sim.base_pose
-        ahead, left = np.array([math.cos(yaw), math.sin(yaw), 0.0]), np.array([-math.sin(yaw), math.cos(yaw), 0.0])
-        arm = np.array(sim.ee_position) - (x, y, 0.0)
-        turns = self._drives and sim.robot.arm.reaches_ahead
-        turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if turns else 0.0
-        forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
-        rest = velocity - forward * ahead - turn * np.array([-arm[1], arm[0], 0.0])
-        return (forward / sim.config.base_speed_m_s, turn / sim.config.base_turn_rad_s), rest
 
     def _facing(self, opening: float) -> np.ndarray | None:
         """The cup's axis (3,) while it moves along: on a front without a bar it turns with the door."""
@@ -217,58 +197,20 @@ class HandleExpert:
         sim = self.sim
         if self.rest is None:
             rest_m, within_m = np.array(self.skill.rest_m(sim)), 0.13
-            # To its far side: in a plan it is not over before the hand was away.
-            if self.left_m < _LEAVE_M and sim.robot.arm.reaches_ahead:
+            if self.left_m < _LEAVE_M and self.side is None:  # to its far side: else it would not be over in a plan
                 way = rest_m - self.start_hand
                 rest_m, within_m = self.start_hand + max(1.0, _LEAVE_M / float(np.linalg.norm(way))) * way, 0.02
             self.rest = self.arm.rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)
-        if not sim.robot.arm.reaches_ahead and (left := self._leave_handle()) is not None:
-            return left
-        away = -0.5 if sim.robot.arm.reaches_ahead and math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
-        return self._action(follow(sim, self.rest), -1.0, (away, 0.0))
-
-    def _leave_handle(self) -> np.ndarray | None:
-        """The action of an arm that alone draws the hand back from what it has let go; None once it is away."""
-        sim, path = self.sim, self.path
-        away_m = math.dist(sim.ee_position, self._point())
-        if away_m > (_AWAY_M if path.slides else _DOOR_AWAY_M) or self.waited > _MOST_AWAY_STEPS:
-            self.waited = _MOST_AWAY_STEPS + 1
-            return None
-        self.waited += 1
-        if self.waited < OPENING_STEPS and self.sense > 0:
-            return self._action(np.zeros(len(self.before)), -1.0, (0.0, 0.0))
-        out = path.direction(sim.joint_position(self.handle))
-        base, rest = self._shared(_AWAY_M_S * out)
-        return self._action(servo(sim, np.array(sim.ee_position) + (STEP_S + 0.05) * rest, 0.02), -1.0, base)
+        near = math.dist(sim.ee_position, self._point()) < 0.25
+        if self.side is not None:
+            leaving = self.side.leave(self._point())
+            return self._action(*(leaving or (follow(sim, self.rest), -1.0, (0.0, 0.0))))
+        return self._action(follow(sim, self.rest), -1.0, (-0.5 if near else 0.0, 0.0))
 
     def _action(self, arm: np.ndarray, grip: float, base: tuple[float, float]) -> np.ndarray:
         return assemble(self.skill, {"arm": arm, "grip": grip, "base": base})
 
     # ------------------------------------------------------------------ planning
-
-    def _stand_aside(self) -> None:
-        """Plan for an arm that reaches to the side."""
-        path, sim = self.path, self.sim
-        yaw_in = math.atan2(-path.out[1], -path.out[0])
-        turns = _TURNS_RAD if path.slides else [path.sign * turn for turn in _DOOR_TURNS_RAD]
-        axes = [facing_axis(yaw_in + turn, tilt) for tilt in _FINGER_TILTS_RAD for turn in turns]
-        grips = []
-        for axis in axes:
-            across = self._across(axis)
-            short_m = sim.robot.hand.past_m if across is None else _NEAR_TIPS_M
-            grips.append(Grip(self._point() - short_m * axis, axis, across))
-        config = self.skill.config
-        opening = config.target_opening - self.sense * (config.opening_tolerance - _MARGIN_M)
-        travel = path.at(opening) - path.at(path.first_opening)
-        if not path.slides:  # the base goes sideways, and the hand turns with the door
-            travel = (float(travel @ path.out) - _WRIST_M * (1.0 - math.cos(opening - path.first_opening))) * path.out
-        clearance = Clearance(sim)
-        stand = plan_stand(sim, grips, travel,
-                           lambda *way: path.slides and self._arm_blocked(*way, clearance))
-        self.drive_m = self.turn_rad = 0.0
-        self.before, self.axis = (self.arm.start, -path.out) if stand is None else (stand.before, stand.axis)
-        if stand is not None:
-            self.start, self.follower = stand.pose, Follower(sim, stand.motion)
 
     def _plan(self) -> tuple[tuple[float, float], np.ndarray, np.ndarray]:
         """The fastest way: drive (m) and turn (rad) of the base, the posture before the point, the cup's axis."""
@@ -300,8 +242,10 @@ class HandleExpert:
         return best[1:]
 
     def _arm_blocked(self, pose: PlanePose, at: np.ndarray, moved: np.ndarray, clearance: Clearance) -> bool:
-        """Likewise, while the base stands still, in the postures at the front and at the end of its way."""
-        return self._hand_blocked(pose, at, clearance)
+        """Whether the arm meets something at a drawer while the base stands still: in the posture at its front, or at
+        the end of its way.
+        """
+        return self.path.slides and self._hand_blocked(pose, at, clearance)
 
     def _hand_blocked(self, base: PlanePose, posture: np.ndarray, clearance: Clearance) -> bool:
         """Whether the hand meets a panel or a worktop where it touches the front of a drawer."""

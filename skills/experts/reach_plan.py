@@ -153,11 +153,11 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
 
     targets: dict[float, list[Target]] = {}  # by the direction in which the arm reaches out
     for target in [target for side in sides for target in aim(bearing + side)]:
-        for direction in _arm_bearings(sim.robot, target, bearing):
-            targets.setdefault(direction, []).append(target)
+        for reaching in _arm_bearings(sim.robot, target, bearing):
+            targets.setdefault(reaching, []).append(target)
     found = []
-    for place, direction in [(place, direction) for direction in targets for place in places(direction)]:
-        for target in targets[direction]:
+    for reaching, place in [(reaching, place) for reaching in targets for place in places(reaching)]:
+        for target in targets[reaching]:
             point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
             direction = turned(target.direction, -place[2])
             across = None if target.across is None else turned(target.across, -place[2])
