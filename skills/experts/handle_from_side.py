@@ -42,6 +42,7 @@ _SPEED_M_S, _CRUISE = 0.5, 0.8  # of the handle, at most; share of the fastest t
 _BACK_PER_S = 2.0  # of what the hand is off the bar
 _AWAY_M, _DOOR_AWAY_M, _AWAY_M_S = 0.12, 0.25, 0.25  # how far and how fast the hand leaves a drawer's handle, a door's
 _MOST_AWAY_STEPS = 60
+_UP = np.array([0.0, 0.0, 1.0])
 
 Commands = tuple[np.ndarray, float, tuple[float, float]]
 """Of arm, grip and base."""
@@ -49,11 +50,14 @@ Commands = tuple[np.ndarray, float, tuple[float, float]]
 
 @dataclass(frozen=True)
 class _Grip:
-    """How the hand comes to a point (world): the direction in which it faces, and along which its fingers close."""
+    """How the hand comes to a point (world): the direction in which it faces, and along which its fingers close: on the
+    bar, or where the hand presses on the front one above the other, so that none gets behind the bar.
+    """
 
     point_m: np.ndarray
     axis: np.ndarray
-    across: np.ndarray | None
+    across: np.ndarray
+    takes_bar: bool
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,12 @@ class SideArm:
             for turn in turns:
                 axis = facing_axis(yaw_in + turn, tilt)
                 across = across_of(axis)
-                short_m = self._sim.robot.hand.past_m if across is None else _NEAR_TIPS_M
-                yield _Grip(point - short_m * axis, axis, across)
+                if across is None:
+                    upwards = np.cross(np.cross(axis, _UP), axis)
+                    short_m = self._sim.robot.hand.past_m
+                    yield _Grip(point - short_m * axis, axis, upwards / np.linalg.norm(upwards), takes_bar=False)
+                else:
+                    yield _Grip(point - _NEAR_TIPS_M * axis, axis, across, takes_bar=True)
 
     def _plan(self, grips: list[_Grip], travel_m: np.ndarray,
               blocked: Callable[[PlanePose, np.ndarray, np.ndarray, Clearance], bool]) -> None:
@@ -171,7 +179,7 @@ class SideArm:
             for stand in self._stands(grip, travel_m):
                 if clearance.distance(stand.pose, stand.before) < _AROUND_BAR_M:
                     continue
-                if grip.across is not None and clearance.distance(stand.pose, stand.at) < _AROUND_BAR_M:
+                if grip.takes_bar and clearance.distance(stand.pose, stand.at) < _AROUND_BAR_M:
                     continue
                 steps = max(arm.steps(start[1], stand.before), drive_steps(sim, start[0], stand.pose))
                 steps += arm.steps(stand.before, stand.at)
@@ -206,21 +214,17 @@ class SideArm:
         """The place, perhaps turned a little, if the hand gets to the handle there and moves it along."""
         arm = self._arm
         solved = arm.ik_turning(_local(grip.point_m, place), turned(grip.axis, -place[2]), arm.start,
-                                across=_turned(grip.across, -place[2]), tolerance_rad=0.08)
+                                across=turned(grip.across, -place[2]), tolerance_rad=0.08)
         if solved is None:
             return
         pose, at = (place[0], place[1], wrap_angle(place[2] + solved[0])), solved[1]
-        axis, across = turned(grip.axis, -pose[2]), _turned(grip.across, -pose[2])
+        axis, across = turned(grip.axis, -pose[2]), turned(grip.across, -pose[2])
         before = arm.ik(_local(grip.point_m - _BEFORE_M * grip.axis, pose), axis, at, across=across,
-                        tolerance_rad=0.5 if across is None else 0.15)
-        moved = arm.ik(_local(grip.point_m + travel_m, pose), None if across is None else axis, at, tolerance_m=0.02,
+                        tolerance_rad=0.15 if grip.takes_bar else 0.5)
+        moved = arm.ik(_local(grip.point_m + travel_m, pose), axis if grip.takes_bar else None, at, tolerance_m=0.02,
                        tolerance_rad=0.5)
         if before is not None and moved is not None:
             yield _Stand(pose, before, at, moved, grip.axis)
-
-
-def _turned(vector: np.ndarray | None, yaw_rad: float) -> np.ndarray | None:
-    return None if vector is None else turned(vector, yaw_rad)
 
 
 def _local(point: np.ndarray, pose: PlanePose) -> np.ndarray:
