@@ -140,4 +140,4 @@ def model(base_bits: str, arm_bits: str) -> Mjcf:
 STRETCH3 = Robot(
     "stretch3", BASE, ARM, FINGERS, HEAD, WRIST, model,
     parts={"gripper": "gripper", **dict.fromkeys(FINGERS.fingers, "gripper"), "mast": "torso", "head_case": "head",
-           "head_camera": "head"}, time=2.0)
+           "head_camera": "head"}, time=3.0)
