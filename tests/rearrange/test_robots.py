@@ -216,6 +216,16 @@ def test_it_holds_an_object_carries_it_and_lets_it_go(sim):
 
 @pytest.mark.parametrize("skill", ["navigate", "pick"])
 def test_its_experts_solve_an_episode(config, skill):
+    solve(config, skill)
+
+
+@pytest.mark.parametrize("skill", ["place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"])
+def test_an_arm_that_reaches_to_its_side_opens_closes_and_places(skill):
+    solve(SimulatorConfig(robot="stretch3"), skill)
+
+
+def solve(config: SimulatorConfig, skill: str) -> None:
+    """Let the expert solve one of four episodes."""
     env = make_env(skill, robot=config.robot, hand=config.hand, depth_size=0, split="val", num_layouts=4)
     solved = 0
     for episode in range(4):

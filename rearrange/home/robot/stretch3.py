@@ -34,7 +34,8 @@ BASE = Base(radius_m=0.29, footprint_m=0.29, standing_m=0.38, push_n=100.0, heig
 ARM = Arm(
     joints=tuple(joint for joint, *_ in _JOINTS), start=(1.0, 0.0, 0.0, -0.5, 0.0),
     tucked=(0.4, 0.0, 3.0, -0.5, 0.0), ahead=(0.8, 0.3, 0.0, 0.0, 0.0), rest_m=(0.0, -0.40, 1.0),
-    elbow_m=(-0.1, -0.1, 1.0), reach_m=0.8, still={}, bearing_rad=-math.pi / 2, coupled=_TUBES)
+    elbow_m=(-0.1, -0.1, 1.0), reach_m=0.8, still={}, bearing_rad=-math.pi / 2,
+    heights_m=(0.0, 1.15), coupled=_TUBES)
 FINGERS = Hand(
     "fingers", body="gripper", site="grasp", pads=("pad_left", "pad_right"), break_m=math.inf,
     balls_m=((0.05, 0.06), (0.12, 0.05), (0.2, 0.06)), command="0 or more: close; less: open",
