@@ -1,8 +1,9 @@
 """Hello Robot's Stretch 3 as a primitive MuJoCo model, from its published kinematics, masses, limits and speeds.
 
-Sources: the models of hello-robot/stretch_urdf and of the MuJoCo Menagerie (places and axes of joints, masses, limits,
-forces), the parameters of hello-robot/stretch_body for the SE3 (speeds: "max" of base, lift and arm, "fast" of wrist
-and gripper), the hardware guide (a footprint of 34 by 33 cm). Shapes are ours.
+Sources: the model of the MuJoCo Menagerie (places, axes and limits of joints, masses of base, mast and head), the
+parameters of hello-robot/stretch_body for the SE3 (speeds: "max" of base, lift and arm, "fast" of wrist and gripper;
+0.3153 m between the wheels; how far the fingers open), the hardware guide (wheels of 4 inches). Shapes, the masses of
+what moves, gains and forces of the servos are ours.
 
 Base frame: on the floor between the driven wheels, x forward, y left, z up. The arm reaches out to the right, along
 -y: a telescope on a lift, then a wrist of yaw, pitch and roll. Frames from the lift on have their x axis along the arm.
