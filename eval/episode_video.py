@@ -70,7 +70,7 @@ class EpisodeRecorder:
         if self._steps % self._every and outcome is None:
             return env.scene.follow() if hasattr(env, "skill") else None
         skill = getattr(env, "skill", None)  # navigation tasks have none: their picture is a map
-        lines = [f"step {env.steps} of {(skill or env).max_steps}{in_words(self._speed)}", self._rewards,
+        lines = [f"step {env.steps} of {env.max_steps}{in_words(self._speed)}", self._rewards,
                  *env.status_lines()]
         picture = env.scene.frame(skill.marks(env.sim), HAND_SIZE) if skill else partial(_alone, env.render())
         self._video.draw(partial(composed, picture, self._depth, lines, title=(skill or env).name,

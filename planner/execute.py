@@ -259,7 +259,8 @@ class Executor:
         # A door is pushed shut without reaching out: the way from the start posture to rest alone stays in the zone.
         begun = self._left_start or (skill.closes and skill.at_target(self.world))
         step = self.steps[self.at]
-        limit = self._count >= (rules.look_steps if self._is_look(step) else rules.max_steps[skill.name])
+        most = rules.look_steps if self._is_look(step) else rules.max_steps[skill.name] * sim.robot.time
+        limit = self._count >= most
         over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
                        left_start=begun, stopped=self._stopped, success=lambda: skill.success(sim))
         record.in_start_zone = (not begun and skill.about == "handle" and not sim.is_holding

@@ -64,7 +64,7 @@ class ScenarioEnv(HomeEnv):
             raise UserError(f"sim.episodes_share={home.episodes_share:g} is for training skills; a scenario takes "
                             "every episode from sim.episodes=. Leave it out.")
         super().__init__(home)
-        self.config, self.max_steps = config, config.max_steps
+        self.config, self.max_steps = config, round(config.max_steps * self.sim.robot.time)
         self._scales = dict(reward_scales)
         self._slices = action_slices(self.sim.robot, ACTION_PARTS)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (action_size(self.sim.robot),), np.float32)

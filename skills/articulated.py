@@ -225,7 +225,8 @@ def start_before(sim: Simulator, handle: str, config: ArticulatedConfig, rng: np
             forward = rng.uniform(low, high) + _BACK_M * back
             aside = rng.uniform(-config.start_aside_m, config.start_aside_m)
             x, y = from_frame(forward, aside, frame)
-            facing = math.atan2(target[1] - y, target[0] - x) + config.start_yaw_noise_rad * rng.standard_normal()
+            facing = sim.robot.arm.heading_to(math.atan2(target[1] - y, target[0] - x))
+            facing += config.start_yaw_noise_rad * rng.standard_normal()
             if can_start(sim, x, y, facing, just_before(x, y, target[:2])) and _driven_there(sim, x, y, facing):
                 return
     raise NoStartPose(f"no collision-free pose before {handle} in scene {sim.episode.scene}")
@@ -242,7 +243,7 @@ def starts_around_handle(sim: Simulator, handle: str) -> list[PlanePose]:
 
     def pose_at(forward: float, aside: float) -> list[PlanePose]:
         x, y = from_frame(forward, aside, frame)
-        facing = math.atan2(target[1] - y, target[0] - x)
+        facing = sim.robot.arm.heading_to(math.atan2(target[1] - y, target[0] - x))
         free = can_start(sim, x, y, facing, just_before(x, y, target[:2])) and _driven_there(sim, x, y, facing)
         return [(x, y, facing)] if free else []
 

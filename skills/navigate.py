@@ -239,7 +239,7 @@ class Navigate(Skill):
         if not self._faced:
             return self.goal_pose[2]
         x, y, yaw = sim.base_pose
-        headings = (math.atan2(py - y, px - x) for px, py in self._faced)
+        headings = (sim.robot.arm.heading_to(math.atan2(py - y, px - x)) for px, py in self._faced)
         return min(headings, key=lambda heading: abs(wrap_angle(yaw - heading)))
 
     def shown_heading_rad(self, sim: Simulator) -> float:
@@ -247,7 +247,7 @@ class Navigate(Skill):
         if not self._faced:
             return self.goal_pose[2]
         x, y, _ = sim.base_pose
-        return math.atan2(self._faced[0][1] - y, self._faced[0][0] - x)
+        return sim.robot.arm.heading_to(math.atan2(self._faced[0][1] - y, self._faced[0][0] - x))
 
     def success(self, sim: Simulator) -> bool:
         return self.stopped(sim) and self._is_there(sim)

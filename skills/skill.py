@@ -219,8 +219,9 @@ def draw_target(episode: Episode, rng: np.random.Generator, sim: Simulator | Non
     """
     if not episode.targets:
         raise UserError(f"episode {episode.id!r} has no targets: it does not say which object is to be moved.")
-    refused = [sim and sim.robot.hand.refuses(episode.objects[target], sim.object_half_extents(target))
-               for target in episode.targets]
+    refused = [sim and sim.robot.refuses(episode.objects[target], sim.object_half_extents(target),
+                                         (sim.start_positions[target][2], goal[2]))
+               for target, goal in episode.targets.items()]
     orders = [order for order, reason in enumerate(refused) if reason is None]
     if not orders:
         raise NoStartPose(refused[0])
@@ -269,7 +270,8 @@ def start_near(sim: Simulator, point: tuple[float, float, float], receptacle: Re
     def free_at(edge: _Edge, offset: tuple[float, float]) -> bool:
         noise = _clipped_noise(rng, position_noise_m), _clipped_noise(rng, position_noise_m)
         x, y = edge.before(offset, noise)
-        facing = math.atan2(point[1] - y, point[0] - x) + yaw_noise_rad * rng.standard_normal()
+        facing = sim.robot.arm.heading_to(math.atan2(point[1] - y, point[0] - x))
+        facing += yaw_noise_rad * rng.standard_normal()
         return can_start(sim, x, y, facing, edge.nearest, held)
 
     edges = _edges(sim, point, receptacle)
@@ -298,7 +300,7 @@ def starts_around(sim: Simulator, point: tuple[float, float, float], receptacle:
         for order in (offsets, offsets[::-1]):
             for offset in order:
                 x, y = edge.before(offset)
-                facing = math.atan2(point[1] - y, point[0] - x)
+                facing = sim.robot.arm.heading_to(math.atan2(point[1] - y, point[0] - x))
                 if can_start(sim, x, y, facing, edge.nearest, held):
                     poses[(x, y, facing)] = None
                     break

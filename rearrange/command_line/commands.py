@@ -142,7 +142,7 @@ def export(options: of.ExportOptions) -> None:
 
 OF_SCENES = {  # action -> its settings
     "export": ("format", "split", "furniture", "count", "out", "episodes_of", "episodes"),
-    "list": ("dataset",), "check": ("dataset",), "view": ("dataset", "scenes", "out"),
+    "list": ("dataset",), "check": ("dataset", "robot"), "view": ("dataset", "scenes", "out"),
     "measure": ("dataset", "scenes", "furniture", "out"),
     "episodes": ("dataset", "scenes", "split", "count", "out", "skill", "hab")}
 
@@ -176,14 +176,18 @@ def scenes(options: of.ScenesOptions) -> None:
         from planner.scenarios import load_scenario, scenarios
         from rearrange.env.external_scenarios import refused_scenarios
         from rearrange.home.episodes.generator import KINDS
+        from rearrange.home.robot import robot_named
         from rearrange.home.scene_files.list_and_check import show
         from rearrange.home.simulation.scenes.scene import data_set, load_scene
         from rearrange.home.simulation.scenes.scene_selection import refused
 
         listed = [load_scenario(name).scenario for name in scenarios()]
 
+        robot = robot_named(options.robot, key="robot")
+
         def lacking(path: Path, name: str) -> dict[str, str]:  # scenes are not kept: each is looked at once
-            return refused(load_scene.__wrapped__(path, name).home) | refused_scenarios(path, name, listed)
+            home = load_scene.__wrapped__(path, name).home
+            return refused(home, robot) | refused_scenarios(path, name, listed, options.robot)
 
         return show(options.action, options.dataset, data_set, (*KINDS, *(each.name for each in listed)), lacking,
                     _progress("reading scenes", "scenes"))

@@ -183,7 +183,7 @@ class RearrangeEnv(HomeEnv):
         self._succeeded |= success
         reward = self._reward()
         terminated = success and not self.goes_on or failure is not None
-        truncated = not terminated and self.steps >= skill.max_steps
+        truncated = not terminated and self.steps >= self.max_steps
         info = success_info(success)
         if terminated or truncated:
             info["metrics"] = self._outcome(success, "time_limit" if truncated else failure)
@@ -244,6 +244,11 @@ class RearrangeEnv(HomeEnv):
         return within(self.observation_space, observation) if self.sim.unstable else observation
 
     # ------------------------------------------------------------------ picture
+
+    @property
+    def max_steps(self) -> int:
+        """Steps of an episode: those of the skill, or more for a slow robot."""
+        return round(self.skill.max_steps * self.sim.robot.time)
 
     def picture(self) -> np.ndarray:
         """The scene from outside, uint8 (512, 512, 3) or as `scene.picture_size` says, with the marks of the skill."""

@@ -26,6 +26,8 @@ def action_size(robot: Robot, parts: Sequence[str] = ACTION_PARTS) -> int:
 
 def action_meanings(robot: Robot, base_speed_m_s: float, base_turn_rad_s: float) -> dict[str, str]:
     """What the numbers of each part, from -1 to 1, do."""
+    base_speed_m_s = min(base_speed_m_s, robot.base.most_m_s)
+    base_turn_rad_s = min(base_turn_rad_s, robot.base.most_rad_s)
     deltas = ", ".join(dict.fromkeys(f"±{joint.delta:g} {joint.unit}" for joint in robot.arm.joints))
     return {"arm": f"joint deltas; ±1 is {deltas} per step", "grip": robot.hand.command,
             "base": f"forward speed, turn rate; ±1 is ±{base_speed_m_s:g} m/s, ±{base_turn_rad_s:g} rad/s",

@@ -18,6 +18,7 @@ from rearrange.home.robot.robot import BASE_JOINTS, Robot
 
 AXIS_WEIGHT_M = 0.3  # metres of position error that weigh as much as one radian of direction error
 _MARGIN = 0.02  # kept from joint limits (rad, m)
+_DRAWN_IN_M = (0.15, 0.3, 0.45)
 _TURN_COUNTS = 0.3  # of the base, which is faster than a joint
 
 
@@ -102,6 +103,21 @@ class ArmModel:
     def steps(self, start: np.ndarray, goal: np.ndarray) -> float:
         """Fewest steps in which the arm gets from one posture to another."""
         return float((np.abs(np.asarray(goal) - start) / self.robot.arm.delta).max())
+
+    @cached_property
+    def aside_m(self) -> float:
+        """How far to the left of the middle of the base the hand is in the start posture, seen along the arm."""
+        (x, y, _), bearing = self.hand(self.start)[0], self.robot.arm.bearing_rad
+        return float(math.cos(bearing) * y - math.sin(bearing) * x)
+
+    def drawn_in(self, posture: np.ndarray) -> list[np.ndarray]:
+        """Postures in which the hand is drawn back along the arm, a little and more, and faces as in a posture."""
+        tip, matrix = self.hand(posture)
+        bearing = self.robot.arm.bearing_rad
+        back = -np.array([math.cos(bearing), math.sin(bearing), 0.0])
+        found = [self.ik(tip + way_m * back, matrix[:, 0], posture, tolerance_m=0.02, tolerance_rad=0.2,
+                         across=matrix[:, 1]) for way_m in _DRAWN_IN_M]
+        return [drawn for drawn in found if drawn is not None]
 
     # ------------------------------------------------------------------ at rest
 

@@ -53,7 +53,7 @@ class Clearance:
         self.checks += 1
         data, home = self._data, self._home
         data.qpos[home.base_qpos] = pose
-        data.qpos[home.arm_qpos] = arm_rad
+        home.put_arm(data.qpos, arm_rad)
         mujoco.mj_kinematics(self._model, data)
         if self._held != NO_OWNER:
             self._carry()

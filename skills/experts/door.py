@@ -13,7 +13,7 @@ from skills.experts.arm_model import arm_model
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
 from skills.experts.handle import HandlePath
-from skills.experts.motion import assemble, follow
+from skills.experts.motion import assemble, follow, servo_driving
 from skills.experts.trajectory import Follower, Motion
 
 _POLE_M = (0.6, 0.0, 1.0)  # where the hand can be while it pushes, base frame
@@ -21,6 +21,8 @@ _HAND_HALF_M = 0.05  # half its thickness
 _ROOM_M = 0.025  # kept between the robot and everything on its way
 _CLEAR_M = 0.01  # while the arm takes its posture
 _CRUISE = 0.75  # of the fastest that the base drives
+_IDLE_STEPS = 20
+_PUSH_M_S = 0.4  # of the hand of an arm that reaches to the side
 _ELBOW_STEPS = 30.0
 _FACING_RAD = 0.9  # a door that is open less far is pushed from the front
 _SWINGS_RAD = (0.12, 0.05, 0.0)  # room kept for the door, as much as there is
@@ -37,6 +39,7 @@ class CloseDoorExpert:
         self.arm = arm = arm_model(sim.robot)
         self.rest = arm.rest_posture(arm.start, skill.rest_m(sim))
         self.posture, self.follower, self.plans = arm.start, None, 0
+        self._idle_steps, self._least_rad = 0, math.inf
         ahead = np.array(sim.robot.arm.ahead)
         poles = arm.ik(np.array(_POLE_M)), arm.ik(np.array(_POLE_M), None, ahead, tolerance_m=0.01)
         self._plan([arm.start, *(pole for pole in poles if pole is not None)],
@@ -50,10 +53,13 @@ class CloseDoorExpert:
         if self.follower is None or self.follower.done:
             caught = opening < _FACING_RAD and not self.facing and self._facing(sim.base_pose, 0.0) < 0.3
             inside = self._along_door(sim.ee_position, opening)[1] < 0.0  # the door was pushed aside on the way
-            if (caught or inside) and self.plans < _PLANS:
+            stalls = not sim.robot.arm.reaches_ahead and self._stalls(opening)
+            if (caught or inside or stalls) and self.plans < _PLANS:
                 self._plan([self.posture], facing=opening < _FACING_RAD)
         if self.follower is not None and not self.follower.done:
             return self._action(*self.follower.command())
+        if not sim.robot.arm.reaches_ahead:
+            return self._action(*self._push(opening))
         return self._action(follow(sim, self.posture), self._sweep(opening))
 
     def _action(self, arm: np.ndarray, base: tuple[float, float]) -> np.ndarray:
@@ -62,17 +68,35 @@ class CloseDoorExpert:
     def _sweep(self, opening: float) -> tuple[float, float]:
         """Base command that moves the hand as the door closes, on to a point a little inside the door."""
         sim = self.sim
-        reach = self._along_door(sim.ee_position, opening)[0]
-        reach = min(max(reach, 0.35), 0.6)
-        goal = self._door_point(reach, _HAND_HALF_M - 0.03, max(opening - 0.15, -0.02))
-        gx, gy, _ = sim.to_base(tuple(goal))
+        gx, gy, _ = sim.to_base(tuple(self._inside_door(opening)))
         hx, hy, _ = sim.ee_in_base
         vx, vy = 5.0 * (gx - hx), 5.0 * (gy - hy)
         turn = vy / max(hx, 0.3)
         return (float(np.clip((vx + turn * hy) / sim.config.base_speed_m_s, -0.9, 0.9)),
                 float(np.clip(turn / sim.config.base_turn_rad_s, -1.0, 1.0)))
 
+    def _stalls(self, opening: float) -> bool:
+        """The door has stood still for a while: the arm is stretched out, and the base has to come nearer."""
+        self._idle_steps = 0 if opening < self._least_rad - 0.005 else self._idle_steps + 1
+        self._least_rad = min(self._least_rad, opening)
+        if self._idle_steps <= _IDLE_STEPS:
+            return False
+        self._idle_steps = 0
+        return True
+
+    def _push(self, opening: float) -> tuple[np.ndarray, tuple[float, float]]:
+        """Commands of an arm that reaches to the side, and of its base, that move the hand so."""
+        sim = self.sim
+        off = self._inside_door(opening) - sim.ee_position
+        velocity = off * min(5.0, _PUSH_M_S / max(float(np.linalg.norm(off)), 1e-6))
+        return servo_driving(sim, velocity, turning=True)
+
     # ------------------------------------------------------------------ the door
+
+    def _inside_door(self, opening: float) -> np.ndarray:
+        """A point (3,) a little inside the door, where the hand shall be next."""
+        reach = min(max(self._along_door(self.sim.ee_position, opening)[0], 0.35), 0.6)
+        return self._door_point(reach, _HAND_HALF_M - 0.03, max(opening - 0.15, -0.02))
 
     def _door_frame(self, opening: float) -> tuple[np.ndarray, np.ndarray]:
         """Unit vectors along the door from its hinge, and out of its outer face."""
@@ -90,9 +114,9 @@ class CloseDoorExpert:
         return self.path.hinge + along_m * along + (out_m + _DOOR_M) * out + (0.0, 0.0, _POLE_M[2])
 
     def _facing(self, pose: PlanePose, opening: float) -> float:
-        """Cosine between the heading of the base and the way into the door's outer face."""
-        out = self._door_frame(opening)[1]
-        return -float(math.cos(pose[2]) * out[0] + math.sin(pose[2]) * out[1])
+        """Cosine between the direction in which the arm reaches out and the way into the door's outer face."""
+        out, bearing = self._door_frame(opening)[1], pose[2] + self.sim.robot.arm.bearing_rad
+        return -float(math.cos(bearing) * out[0] + math.sin(bearing) * out[1])
 
     def _plan(self, postures: list[np.ndarray], facing: bool) -> None:
         """Choose a posture, and the way of the base that brings the hand before the door; `facing`: and faces it."""

@@ -12,6 +12,7 @@ from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.articulated import Articulated
 from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import Clearance
+from skills.experts.handle_from_side import SideArm
 from skills.experts.motion import assemble, follow, servo, turned
 from skills.experts.reach_plan import facing_axis
 
@@ -46,6 +47,7 @@ class HandlePath:
     """Where a handle is, and which way it moves, at every opening."""
 
     def __init__(self, sim: Simulator, name: str) -> None:
+        self.name = name
         body = next(body for body in sim.home.layout.bodies if body.name == name)
         self.slides, self.sign, self.has_bar = body.joint == "slide", body.hinge_sign, handle_part(body).solid
         x, y, yaw = body.pose(0.0)
@@ -92,7 +94,14 @@ class HandleExpert:
         self.path = HandlePath(sim, self.handle)
         self.start, self.start_hand, self.left_m = sim.base_pose, np.array(sim.ee_in_base), 0.0
         self._drives, self.arm = "base" in skill.action_parts, arm_model(sim.robot)
-        (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
+        self.side: SideArm | None = None
+        if sim.robot.arm.reaches_ahead:
+            (self.drive_m, self.turn_rad), self.before, self.axis = self._plan()
+        else:
+            self.side = SideArm(sim, skill.config, self.path, self.sense, self._point(), self._across,
+                                self._arm_blocked)
+            (self.drive_m, self.turn_rad), self.before, self.axis = (0.0, 0.0), self.side.before, self.side.axis
+            self.start = self.side.pose
         self.ready = self.done = self.closing = False
         self.closed_m = 0.0  # of a finger
         around_door = self._across(self.axis) is not None and not self.path.slides
@@ -109,6 +118,8 @@ class HandleExpert:
             return self._go_to_rest()
         if self._touches(opening):
             return self._move_along(opening)
+        if self.side is not None and not self.side.is_there:
+            return self._action(*self.side.come())
         base = self._approach()
         if not self.ready:
             off = float(np.abs(sim.arm_positions() - self.before).max())
@@ -178,6 +189,10 @@ class HandleExpert:
     def _move_along(self, opening: float) -> np.ndarray:
         """Moves the tip of the cup along the handle's path: the base as far as it can, the arm the rest."""
         sim = self.sim
+        if self.side is not None:
+            bar = None if self._across(self.axis) is None else self._ends_at()
+            arm, base = self.side.move_along(opening, bar)
+            return self._action(arm, self.grip, base)
         x, y, yaw = sim.base_pose
         ahead, left = np.array([math.cos(yaw), math.sin(yaw), 0.0]), np.array([-math.sin(yaw), math.cos(yaw), 0.0])
         tip = np.array(sim.ee_position)
@@ -201,12 +216,15 @@ class HandleExpert:
         sim = self.sim
         if self.rest is None:
             rest_m, within_m = np.array(self.skill.rest_m(sim)), 0.13
-            if self.left_m < _LEAVE_M:  # to its far side: in a plan it is not over before the hand was away
+            if self.left_m < _LEAVE_M and self.side is None:  # to its far side: else it would not be over in a plan
                 way = rest_m - self.start_hand
                 rest_m, within_m = self.start_hand + max(1.0, _LEAVE_M / float(np.linalg.norm(way))) * way, 0.02
             self.rest = self.arm.rest_posture(sim.arm_positions(), tuple(rest_m), within_m=within_m)
-        away = -0.5 if math.dist(sim.ee_position, self._point()) < 0.25 else 0.0
-        return self._action(follow(sim, self.rest), -1.0, (away, 0.0))
+        near = math.dist(sim.ee_position, self._point()) < 0.25
+        if self.side is not None:
+            leaving = self.side.leave(self._point())
+            return self._action(*(leaving or (follow(sim, self.rest), -1.0, (0.0, 0.0))))
+        return self._action(follow(sim, self.rest), -1.0, (-0.5 if near else 0.0, 0.0))
 
     def _action(self, arm: np.ndarray, grip: float, base: tuple[float, float]) -> np.ndarray:
         return assemble(self.skill, {"arm": arm, "grip": grip, "base": base})
@@ -247,6 +265,12 @@ class HandleExpert:
                     if cost < best[0] and _free(clearance, base, arm.start, found[0]):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
+
+    def _arm_blocked(self, pose: PlanePose, at: np.ndarray, moved: np.ndarray, clearance: Clearance) -> bool:
+        """Whether the arm meets something at a drawer while the base stands still: in the posture at its front, or at
+        the end of its way.
+        """
+        return self.path.slides and self._hand_blocked(pose, at, clearance)
 
     def _hand_blocked(self, base: PlanePose, posture: np.ndarray, clearance: Clearance) -> bool:
         """Whether the hand meets a panel or a worktop where it touches the front of a drawer."""
@@ -295,6 +319,13 @@ class CloseDrawerExpert(HandleExpert):
         clearance.set_joint(self.handle, -_STAND_BACK_M)
         try:
             return clearance.distance(shut, posture) < 0.0
+        finally:
+            clearance.set_joint(self.handle, self.path.first_opening)
+
+    def _arm_blocked(self, pose: PlanePose, at: np.ndarray, moved: np.ndarray, clearance: Clearance) -> bool:
+        clearance.set_joint(self.handle, -_STAND_BACK_M)
+        try:
+            return clearance.distance(pose, moved) < 0.0
         finally:
             clearance.set_joint(self.handle, self.path.first_opening)
 

@@ -57,6 +57,28 @@ def servo(sim: Simulator, world_point: np.ndarray, step_m: float = 0.01, axis: n
     return dq / max(1.0, float(np.abs(dq).max()))
 
 
+def servo_driving(sim: Simulator, velocity_m_s: np.ndarray, axis: np.ndarray | None = None,
+                  turning: bool = False) -> tuple[np.ndarray, tuple[float, float]]:
+    """Commands of arm (joints,) and base that move the hand with a velocity (3,), and turn it to face along an axis.
+
+    Both are in the world. The base drives, and turns where it may: with it, an arm of five joints that reaches to the
+    side keeps its direction. All are slower where one would have to be faster than it can.
+    """
+    arm, yaw = arm_model(sim.robot), sim.base_pose[2]
+    arm.set(sim.arm_positions())
+    linear, angular = arm.jacobian(turning=True)
+    most = np.concatenate([[sim.config.base_speed_m_s, sim.config.base_turn_rad_s * turning], sim.robot.arm.delta])
+    most[:2] *= STEP_S
+    jacobian, error = np.column_stack([(1.0, 0.0, 0.0), linear]) * most, STEP_S * turned(velocity_m_s, -yaw)
+    if axis is not None:
+        turn = np.clip(np.cross(arm.facing, turned(axis, -yaw)), -0.05, 0.05)
+        jacobian = np.vstack([jacobian, AXIS_WEIGHT_M * np.column_stack([np.zeros(3), angular]) * most])
+        error = np.concatenate([error, AXIS_WEIGHT_M * turn])
+    shares = jacobian.T @ np.linalg.solve(jacobian @ jacobian.T + 1e-8 * np.eye(len(error)), error)
+    shares /= max(1.0, float(np.abs(shares).max()))
+    return shares[2:], (float(shares[0]), float(shares[1]))
+
+
 def turned(vector: np.ndarray, yaw_rad: float) -> np.ndarray:
     """A vector (3,) turned about the vertical."""
     return np.array([*rotate(vector[0], vector[1], yaw_rad), vector[2]])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from rearrange.home.geometry import PlanePose, to_frame, wrap_angle
+from rearrange.home.robot.robot import Robot
 from rearrange.home.simulation.mujoco.contacts import NO_OWNER
 from rearrange.home.simulation.simulator_interface import Simulator
 from skills.experts.arm_model import HAND, ArmModel, Tool, arm_model
@@ -24,6 +26,7 @@ TIGHT_M = 0.003  # kept at the end of the way in
 NARROW = 0.2  # share of both that is kept where there is no other way
 STANDOFF_M = (0.07,)  # of the tool before the straight way in; where there are several, they are tried in turn
 _RETREAT_M, _RETREAT_POSES = 0.3, 300  # how far, and how many poses are looked at
+_ASKEW_RAD = 0.12  # by which the hand may turn on that bit where an arm has too few joints to keep its direction
 _STRAIGHT_M = 0.08  # a straight way is planned in pieces of at most this length
 _STILL_STEPS = 7  # before it, for open fingers: what still swings would push the object away
 _OPEN_SPEED = 0.8  # likewise, of open fingers, which touch nothing
@@ -38,6 +41,7 @@ _MAX_CHECKS = 8000  # of poses, while no motion in time is known; a quarter of i
 _GROUP_CHECKS = 1200  # of these from one direction: what blocks the first ways from there blocks most
 _GAPS_M = (0.45, 0.53, 0.61, 0.69, 0.77, 0.85, 0.93, 1.01)  # from the middle of the base to the point
 _AROUND_RAD = (0.0, 0.35, -0.35, 0.8, -0.8)  # other directions from which to come
+_STEEP_LEVEL = 0.1  # share of a way that is level; with less it leads straight down
 _SIDES_RAD = ((0.0,), (0.6, -0.6))  # of the hand, to the direction in which the base faces the point
 
 
@@ -135,14 +139,25 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
     (x, y, yaw), model = sim.base_pose, arm_model(sim.robot)
     arm = sim.arm_targets().copy()
     bearing = math.atan2(middle[1] - y, middle[0] - x) + around
-    places = [(x, y, yaw)]
-    if may_drive:
-        places = [back_from((middle[0], middle[1], bearing), gap) for gap in _GAPS_M]
-        places = [place for place in places if clearance.distance(place, arm, base_only=True) >= FREE_M]
-    targets = [target for side in sides for target in aim(bearing + side)]
+    aside_m = 0.0 if sim.robot.arm.reaches_ahead else model.aside_m
+
+    @cache
+    def places(bearing: float) -> list[PlanePose]:
+        """Where the base may stand for the arm to reach out in a direction."""
+        if not may_drive:
+            return [(x, y, yaw)]
+        heading = sim.robot.arm.heading_to(bearing)
+        line = middle[0] + aside_m * math.sin(bearing), middle[1] - aside_m * math.cos(bearing), bearing
+        found = [(*back_from(line, gap)[:2], heading) for gap in _GAPS_M]
+        return [place for place in found if clearance.distance(place, arm, base_only=True) >= FREE_M]
+
+    targets: dict[float, list[Target]] = {}  # by the direction in which the arm reaches out
+    for target in [target for side in sides for target in aim(bearing + side)]:
+        for reaching in _arm_bearings(sim.robot, target, bearing):
+            targets.setdefault(reaching, []).append(target)
     found = []
-    for place in places:
-        for target in targets:
+    for reaching, place in [(reaching, place) for reaching in targets for place in places(reaching)]:
+        for target in targets[reaching]:
             point = np.array([*to_frame(target.point_m[0], target.point_m[1], place), target.point_m[2]])
             direction = turned(target.direction, -place[2])
             across = None if target.across is None else turned(target.across, -place[2])
@@ -162,6 +177,16 @@ def _candidates(sim: Simulator, clearance: Clearance, middle: tuple[float, float
     return found
 
 
+def _arm_bearings(robot: Robot, target: Target, bearing: float) -> tuple[float, ...]:
+    """In which directions the arm may reach out: an arm that reaches to the side, and has a base that drives across,
+    moves its hand straight only along itself.
+    """
+    level = math.hypot(target.way_back[0], target.way_back[1])
+    if robot.arm.reaches_ahead or level < _STEEP_LEVEL:
+        return (bearing,)
+    return bearing, math.atan2(-target.way_back[1], -target.way_back[0])
+
+
 def _way_in(sim: Simulator, clearance: Clearance, start: Configuration, goal: _Candidate, tool: Tool,
             touching: int, standoff_m: Sequence[float], may_drive: bool, room: float) -> Reach | None:
     """The first way to a candidate that is free: along the cup's axis, or driving ahead."""
@@ -171,7 +196,7 @@ def _way_in(sim: Simulator, clearance: Clearance, start: Configuration, goal: _C
     for via, last in _last_bits(sim, goal, tool, standoff_m, may_drive):
         if not is_free(clearance, last, room * TIGHT_M, touching):
             continue
-        for first in _ways(sim, start, via, may_drive):
+        for first in ways(sim, start, via, may_drive):
             if is_free(clearance, first, room * free_m, NO_OWNER, start):
                 return Reach(first.then(last), goal.pose, goal.arm_rad, goal.target)
     return None
@@ -192,12 +217,12 @@ def _last_bits(sim: Simulator, goal: _Candidate, tool: Tool, standoff_m: Sequenc
             if goal.target.across is not None:
                 last = Motion(np.tile(via[0], (_STILL_STEPS, 1)), np.tile(via[1], (_STILL_STEPS, 1))).then(last)
             yield via, last
-    for back in (0.12, 0.3) if may_drive else ():
+    for back in (0.12, 0.3) if may_drive and sim.robot.arm.reaches_ahead else ():
         via = (back_from(goal.pose, back), goal.arm_rad)
         yield via, move(sim, via, end, speed=0.5)
 
 
-def _ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: bool) -> Iterator[Motion]:
+def ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: bool) -> Iterator[Motion]:
     """Ways from one configuration to another: base and arm at once, from above, or with the arm moved farther back."""
     yield from variants(sim, start, via)
     arm = arm_model(sim.robot)
@@ -209,7 +234,14 @@ def _ways(sim: Simulator, start: Configuration, via: Configuration, may_drive: b
             down = move(sim, (via[0], high), via)
             for way in variants(sim, start, (via[0], high)):
                 yield way.then(down)
-    if may_drive:
+    if may_drive and not sim.robot.arm.reaches_ahead:  # it drives with the arm drawn in
+        drawn_in = [(via, None)] + [((via[0], posture), move(sim, (via[0], posture), via))
+                                    for posture in arm.drawn_in(via[1])]
+        for (goal, last), rest in itertools.product(drawn_in, (start[1], arm.rest)):
+            way = move(sim, start, (start[0], rest)).then(move(sim, (start[0], rest), (via[0], rest)))
+            way = way.then(move(sim, (via[0], rest), goal))
+            yield way if last is None else way.then(last)
+    elif may_drive:
         for back in (0.15, 0.35):
             behind = (back_from(via[0], back), via[1])
             yield move(sim, start, behind).then(move(sim, behind, via))
@@ -224,10 +256,11 @@ def _straight_back(arm: ArmModel, goal: _Candidate, tool: Tool, standoff_m: floa
     back = turned(goal.target.way_back, -goal.pose[2])
     across = None if goal.target.across is None else turned(goal.target.across, -goal.pose[2])
     postures, count = [], math.ceil(standoff_m / _STRAIGHT_M)
+    within_rad = tool.within_rad if arm.robot.arm.reaches_ahead else max(tool.within_rad, _ASKEW_RAD)
     for k in range(1, count + 1):
         near = postures[-1] if postures else goal.arm_rad
         posture = arm.ik(point + k / count * standoff_m * back, direction, near, iterations=16, tool=tool,
-                         tolerance_m=tool.within_m, tolerance_rad=tool.within_rad, across=across)
+                         tolerance_m=tool.within_m, tolerance_rad=within_rad, across=across)
         if posture is None:
             return None
         postures.append(posture)

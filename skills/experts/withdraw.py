@@ -94,6 +94,8 @@ def _lifts(arm: ArmModel, arm_rad: np.ndarray,
                         across=across)
             if up is not None:
                 found.append((lift, up))
+    if not arm.robot.arm.reaches_ahead:
+        found += [(float(np.linalg.norm(arm.hand(drawn)[0] - tip)), drawn) for drawn in arm.drawn_in(arm_rad)]
     for back in (0.05, 0.1):
         away = arm.ik(tip - back * matrix[:, 0], matrix[:, 0], arm_rad, tolerance_m=0.01, tolerance_rad=0.2,
                       across=across)

@@ -22,6 +22,7 @@ from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from skills import make_env
 from skills.experts import expert_class
 from skills.experts.arm_model import arm_model
+from skills.experts.reach_plan import facing_axis
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 SMALL = "own_robot:SMALL"
@@ -69,8 +70,8 @@ def test_its_model_has_what_it_says(robot):
     names = [model.joint(k).name for k in range(model.njnt)]
     first = names.index(robot.arm.names[0])
     assert tuple(names[:3]) == BASE_JOINTS and tuple(names[first:first + len(robot.arm.names)]) == robot.arm.names
-    assert set(names) == {*BASE_JOINTS, *robot.arm.names, *robot.arm.still, *robot.hand.fingers}, \
-        "every joint moves or is kept still"
+    assert set(names) == {*BASE_JOINTS, *robot.arm.names, *robot.arm.still, *robot.arm.coupled, *robot.hand.fingers}, \
+        "every joint moves, follows another, or is kept still"
     for joint in robot.arm.joints:
         limits = model.joint(joint.name)
         slides = limits.type[0] == mujoco.mjtJoint.mjJNT_SLIDE
@@ -102,7 +103,8 @@ def test_its_postures_do_not_touch_itself(robot):
     data, arm = mujoco.MjData(model), arm_model(robot)
     near = {int(model.jnt_bodyid[model.joint(name).id]) for name in robot.arm.names[:2]}
     for posture in (robot.arm.start, robot.arm.tucked, robot.arm.ahead, arm.rest):
-        for name, value in (*zip(robot.arm.names, posture), *robot.arm.still.items()):
+        coupled = zip(robot.arm.coupled, robot.arm.coupling @ posture)
+        for name, value in (*zip(robot.arm.names, posture), *coupled, *robot.arm.still.items()):
             data.joint(name).qpos = value
         mujoco.mj_forward(model, data)
         for contact in data.contact:
@@ -115,11 +117,11 @@ def test_the_hand_reaches_its_rest_and_what_lies_before_it(robot):
     arm = arm_model(robot)
     arm.set(arm.rest)
     assert math.dist(arm.tip, robot.arm.rest_m) < 0.12
-    down = np.array([0.0, 0.0, -1.0])
-    reached = [arm.ik(np.array([robot.arm.reach_m - 0.15, 0.0, height]), down, tolerance_rad=0.5)
-               for height in (0.5, 0.7, 0.9)]
-    assert any(posture is not None for posture in reached)
-    assert all((p >= robot.arm.low).all() and (p <= robot.arm.high).all() for p in reached if p is not None)
+    down = facing_axis(robot.arm.bearing_rad, 1.3)
+    x, y = (f(robot.arm.bearing_rad) * (robot.arm.reach_m - 0.15) for f in (math.cos, math.sin))
+    found = [arm.ik_turning(np.array([x, y, height]), down, arm.start, tolerance_rad=0.5) for height in (0.5, 0.7, 0.9)]
+    reached = [posture for _, posture in filter(None, found)]
+    assert reached and all((p >= robot.arm.low).all() and (p <= robot.arm.high).all() for p in reached)
 
 
 def test_roles_and_spaces_follow_it(robot, env):
@@ -141,7 +143,7 @@ def test_it_drives_turns_and_stops(sim):
     for _ in range(15):
         sim.step(base=[0.0, 0.0])
     ahead_m = sim.base_pose[0] - x
-    assert 0.2 < ahead_m < 0.5 and abs(sim.base_pose[1] - y) < 0.02
+    assert 0.2 < ahead_m / sim.config.base_speed_m_s < 0.5 and abs(sim.base_pose[1] - y) < 0.02
     for _ in range(12):
         sim.step(base=[0.0, 0.8])
     for _ in range(15):
@@ -162,6 +164,28 @@ def test_its_arm_follows_at_its_speed_and_stays_within_its_limits(robot, sim):
     assert (sim.arm_targets() <= robot.arm.high).all() and not sim.unstable
     off = np.abs(sim.arm_targets() - sim.arm_positions())
     assert (off <= robot.arm.lag + robot.arm.delta).all()
+
+
+def test_what_follows_its_arm_goes_along(robot, sim):
+    qpos, arm = [int(sim.model.joint(name).qposadr[0]) for name in robot.arm.coupled], robot.arm
+    sim.place_robot(*sim.base_pose, arm.ahead)
+    for k in range(40):
+        assert sim.data.qpos[qpos] == pytest.approx(arm.coupling @ sim.arm_positions(), abs=5e-3)
+        sim.step(arm=[1.0 if k < 20 else -1.0] * len(arm.joints))
+
+
+def test_an_episode_begins_with_its_arm_towards_what_it_is_about(robot, env):
+    env.reset(options={"episode": 1})
+    x, y, _ = env.sim.to_base(env.sim.object_position(env.skill.target))
+    assert abs(math.remainder(math.atan2(y, x) - robot.arm.bearing_rad, math.tau)) < 0.5
+    assert env.sim.config.base_speed_m_s <= robot.base.most_m_s and env.max_steps >= env.skill.max_steps
+
+
+def test_what_is_beyond_its_reach_is_said(robot):
+    low, high = robot.arm.heights_m
+    assert robot.refuses("can", (0.03, 0.03, 0.05), (0.8, 0.9)) is None
+    if high < math.inf:
+        assert "can is 9.00 m high, and the arm takes things from" in robot.refuses("can", (0.03, 0.03, 0.05), (9.0,))
 
 
 def test_a_camera_sees_its_hand_and_its_wrist_camera_what_it_holds(robot, sim):
@@ -192,6 +216,16 @@ def test_it_holds_an_object_carries_it_and_lets_it_go(sim):
 
 @pytest.mark.parametrize("skill", ["navigate", "pick"])
 def test_its_experts_solve_an_episode(config, skill):
+    solve(config, skill)
+
+
+@pytest.mark.parametrize("skill", ["place", "open_cabinet", "close_cabinet", "open_fridge", "close_fridge"])
+def test_an_arm_that_reaches_to_its_side_opens_closes_and_places(skill):
+    solve(SimulatorConfig(robot="stretch3"), skill)
+
+
+def solve(config: SimulatorConfig, skill: str) -> None:
+    """Let the expert solve one of four episodes."""
     env = make_env(skill, robot=config.robot, hand=config.hand, depth_size=0, split="val", num_layouts=4)
     solved = 0
     for episode in range(4):

@@ -16,6 +16,7 @@ from planner.rules import Rules
 from planner.scenario_settings import ScenarioSettings, WholeTaskSettings
 from rearrange import navigation
 from rearrange.command_line.composition import bench_settings as bench
+from rearrange.home.robot import DEFAULT
 from rearrange.home.settings import installed_parts, presets
 from rearrange.home.settings.environment import (
     FURNITURE,
@@ -405,6 +406,7 @@ class ScenesOptions(Options):
         None, "list, check, view, measure, episodes: the *.scene_dataset_config.json of a Habitat scene data set, or a "
               "folder of MuJoCo XML files, or one; measure: several, separated by commas, or null = our homes alone; "
               "list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz", path=True)
+    robot: str = setting(DEFAULT, "check: who acts, a name that rearrange list says or package.module:Name")
     scenes: str | None = setting(None, "view, measure, episodes: which, names with *, separated by commas; null = all "
                                        "for view and measure, those of the split for episodes")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))

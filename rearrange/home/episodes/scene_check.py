@@ -18,6 +18,7 @@ from rearrange.home.episodes.generator import REACH_M, REACH_UNDER_M, _Surface, 
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import PlanePose, from_frame, rotate, to_frame
 from rearrange.home.plane_geometry import just_before
+from rearrange.home.robot.robot import Arm
 
 if TYPE_CHECKING:
     from rearrange.home.simulation.simulator_interface import Simulator
@@ -59,7 +60,8 @@ def check_episode(sim: Simulator, episode: Episode, drawn: bool = False) -> None
                          f"{moved[worst]:.2f} m.")
     for index, goal in episode.targets.items():
         name = episode.objects[index]
-        if reason := sim.robot.hand.refuses(name, sim.object_half_extents(index)):
+        heights_m = sim.start_positions[index][2], goal[2]
+        if reason := sim.robot.refuses(name, sim.object_half_extents(index), heights_m):
             raise Unsolvable(f"{where}: {reason}.")
         for what, point, held in (("object", sim.start_positions[index], None), ("goal of", goal[:3], index)):
             if standing_pose(sim, episode, point, held) is None:
@@ -123,7 +125,7 @@ def standing_pose(sim: Simulator, episode: Episode, point: tuple[float, ...],
         return None
     for joint, opening in openings.items():
         sim.set_joint(joint, opening)
-    found = _first_free(sim, episode, openings, _before(surface, point), held, _MAX_STAND_M)
+    found = _first_free(sim, episode, openings, _before(surface, point, sim.robot.arm), held, _MAX_STAND_M)
     sim.reset(episode)
     return found
 
@@ -148,7 +150,8 @@ def _before_handle(sim: Simulator, episode: Episode, joint: str) -> PlanePose | 
         frame = next(body for body in layout.bodies if body.name == joint).pose(0.0)
     sim.place_robot(*frame)  # brings the positions of handles up to date
     handle = sim.handle_position(joint)
-    poses = ((*from_frame(out, 0.0, frame), math.atan2(handle[1] - y, handle[0] - x))
+    heading_to = sim.robot.arm.heading_to
+    poses = ((*from_frame(out, 0.0, frame), heading_to(math.atan2(handle[1] - y, handle[0] - x)))
              for out in _HANDLE_OUT_M for x, y in [from_frame(out, 0.0, frame)])
     return _first_free(sim, episode, dict(_openings(episode)),
                        ((pose, just_before(*pose[:2], handle[:2])) for pose in poses), None)
@@ -184,7 +187,8 @@ def _surface_under(surfaces: dict[str, _Surface], point: tuple[float, ...]) -> _
     return max(found, key=lambda surface: surface.center_m[2], default=None)
 
 
-def _before(surface: _Surface, point: tuple[float, ...]) -> Iterator[tuple[PlanePose, tuple[float, float]]]:
+def _before(surface: _Surface, point: tuple[float, ...],
+            arm: Arm) -> Iterator[tuple[PlanePose, tuple[float, float]]]:
     """Poses before the edges from which a point is within reach, the nearest first, each with the point of the edge."""
     x, y = to_frame(point[0], point[1], (surface.center_m[0], surface.center_m[1], surface.yaw_rad))
     limit = REACH_UNDER_M.get(surface.receptacle.kind, REACH_M) + _REACH_SLACK_M
@@ -196,7 +200,7 @@ def _before(surface: _Surface, point: tuple[float, ...]) -> Iterator[tuple[Plane
         for out, aside in _OFFSETS_M:
             at_x = point[0] + out_x * (depth + out) - out_y * aside
             at_y = point[1] + out_y * (depth + out) + out_x * aside
-            facing = math.atan2(point[1] - at_y, point[0] - at_x)
+            facing = arm.heading_to(math.atan2(point[1] - at_y, point[0] - at_x))
             yield (at_x, at_y, facing), (point[0] + out_x * depth, point[1] + out_y * depth)
 
 

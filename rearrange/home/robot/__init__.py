@@ -18,7 +18,7 @@ from rearrange.home.settings.installed_parts import imported
 if TYPE_CHECKING:
     from rearrange.home.robot.robot import Robot
 
-ROBOTS = {"fetch": "rearrange.home.robot.fetch:HANDS"}
+ROBOTS = {"fetch": "rearrange.home.robot.fetch:HANDS", "stretch3": "rearrange.home.robot.stretch3:STRETCH3"}
 """Name of a robot -> where it is."""
 DEFAULT = "fetch"
 

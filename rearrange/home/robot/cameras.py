@@ -33,12 +33,14 @@ def mounting(camera: Camera) -> np.ndarray:
 
 
 def camera_mjcf(name: str, camera: Camera) -> str:
-    """A camera that looks ahead in a body whose frame is that of the camera."""
-    dx, _, dz = (b - a for a, b in zip(camera.position_m, camera.target_m))
-    length = (dx * dx + dz * dz) ** 0.5
-    position = " ".join(str(v) for v in camera.position_m)
-    return (f'<camera name="{name}" pos="{position}" xyaxes="0 -1 0 {-dz / length:.6f} 0 {dx / length:.6f}" '
-            f'fovy="{camera.fov_deg}"/>')
+    """A level camera in a body whose frame is that of the camera."""
+    dx, dy, dz = (b - a for a, b in zip(camera.position_m, camera.target_m))
+    level = math.hypot(dx, dy)
+    length = math.hypot(level, dz)
+    up = -dz * dx / (level * length), -dz * dy / (level * length) + 0.0, level / length
+    position, axes = (" ".join(map(str, values)) for values in (
+        camera.position_m, (f"{dy / level:.6g}", f"{-dx / level:.6g}", 0, *(f"{value:.6f}" for value in up))))
+    return f'<camera name="{name}" pos="{position}" xyaxes="{axes}" fovy="{camera.fov_deg}"/>'
 
 
 def shifted(mounted: np.ndarray, shift_m: np.ndarray, turn_rad: np.ndarray) -> np.ndarray:

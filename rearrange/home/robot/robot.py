@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -43,6 +43,10 @@ class Base:
     """Up to which it is as wide as its radius."""
     trunk_m: tuple[float, float, float]
     """What stands on it, as a cylinder: how far ahead of the middle its axis is, its radius, its top."""
+    most_m_s: float = math.inf
+    """What it drives at most, whatever `sim.base_speed_m_s` says."""
+    most_rad_s: float = math.inf
+    """What it turns at most, whatever `sim.base_turn_rad_s` says."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Arm:
     tucked: tuple[float, ...]
     """Posture for driving about: above the base."""
     ahead: tuple[float, ...]
-    """Posture with the whole arm straight ahead, as a pole."""
+    """Posture with the whole arm reaching straight out, as a pole."""
     rest_m: Point
     """Where the hand rests, base frame."""
     elbow_m: Point
@@ -78,6 +82,29 @@ class Arm:
     """Horizontally from the middle of the base to what the hand takes without driving."""
     still: Mapping[str, float]
     """Joints beside those of the arm that a servo of their name keeps in place, as of a torso, and where."""
+    bearing_rad: float = 0.0
+    """The direction in which it reaches out, base frame: 0 ahead, -pi/2 to the right."""
+    heights_m: tuple[float, float] = (-math.inf, math.inf)
+    """Between which heights of their middle it takes things."""
+    coupled: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """Joints that a constraint makes follow a joint of the arm, as the tubes of a telescope: which one, and their share
+    of its way.
+    """
+
+    @property
+    def reaches_ahead(self) -> bool:
+        """Whether the base drives the way in which it reaches out."""
+        return self.bearing_rad == 0.0
+
+    def heading_to(self, bearing_rad: float) -> float:
+        """Heading of a base whose arm reaches out in this direction of the world."""
+        return bearing_rad - self.bearing_rad
+
+    @cached_property
+    def coupling(self) -> np.ndarray:
+        """(coupled, joints): times a posture it gives where the coupled joints are."""
+        rows = [[share * (name == joint.name) for joint in self.joints] for name, share in self.coupled.values()]
+        return np.array(rows, float).reshape(len(rows), len(self.joints))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -210,11 +237,21 @@ class Robot:
     """What spectators see of it beside the geoms of the model."""
     hidden: tuple[str, ...] = ()
     """Geoms that these shapes stand for."""
+    time: float = 1.0
+    """How many times as long as a skill says its episodes last: a slow robot needs more."""
 
     @property
     def said(self) -> str:
         """As in `fetch with suction`."""
         return f"{self.name} with {self.hand.kind}"
+
+    def refuses(self, name: str, half_extents_m: Sequence[float], heights_m: Sequence[float]) -> str | None:
+        """Why it does not move the thing of that name between these heights of its middle; None where it does."""
+        low, high = self.arm.heights_m
+        beyond = [height for height in heights_m if not low <= height <= high]
+        if beyond:
+            return f"{name} is {beyond[0]:.2f} m high, and the arm takes things from {low:g} to {high:g} m"
+        return self.hand.refuses(name, half_extents_m)
 
     def camera(self, name: str) -> Camera:
         """Of "head" or "arm"."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,18 @@ from rearrange.home.simulation.simulator_interface import Point, SimulatorConfig
 
 if TYPE_CHECKING:
     from rearrange.home.pictures.looks import Looks
+    from rearrange.home.robot.robot import Robot
 
 _MIN_FORCE_RISE_N = 20.0  # HAB's MIN_FORCE
+
+
+def _within_limits(config: SimulatorConfig, robot: Robot) -> SimulatorConfig:
+    """The settings with the speeds that the robot reaches."""
+    speed, turn = config.base_speed_m_s, config.base_turn_rad_s
+    if speed <= robot.base.most_m_s and turn <= robot.base.most_rad_s:
+        return config
+    return replace(config, base_speed_m_s=min(speed, robot.base.most_m_s),
+                   base_turn_rad_s=min(turn, robot.base.most_rad_s))
 
 
 class RobotInHome(ABC):
@@ -36,7 +47,8 @@ class RobotInHome(ABC):
     held_handle: str | None
 
     def __init__(self, config: SimulatorConfig = SimulatorConfig()) -> None:
-        self.config, self.robot = config, robot_named(config.robot, config.hand)
+        self.robot = robot_named(config.robot, config.hand)
+        self.config = _within_limits(config, self.robot)
         self.want()
         self.unstable = False
 

@@ -72,9 +72,10 @@ def _longest_way_m(model: mujoco.MjModel, box: np.ndarray, first: int) -> float:
     """From the middle of a body, along those that hang on it, to the end of a box."""
     way, longest = {first: 0.0}, 0.0
     for body in np.flatnonzero(model.body_treeid == model.body_treeid[first]):
-        if body > first:
-            way[body] = way[int(model.body_parentid[body])] + float(np.linalg.norm(model.body_pos[body]))
-        if body >= first and box[body].any():
+        parent = int(model.body_parentid[body])
+        if parent in way:
+            way[body] = way[parent] + float(np.linalg.norm(model.body_pos[body]))
+        if body in way and box[body].any():
             own = np.linalg.norm(model.body_ipos[body]) + np.linalg.norm(np.abs(box[body, :3]) + box[body, 3:])
             longest = max(longest, way[body] + own)
     return longest

@@ -57,6 +57,7 @@ class CompiledHome:
     parked: mujoco.MjData
     base_qpos: slice
     arm_qpos: slice
+    coupled_qpos: np.ndarray  # (coupled,) of the joints that follow the arm's
     arm_dofs: slice
     base_ctrl: slice
     arm_ctrl: slice
@@ -72,6 +73,12 @@ class CompiledHome:
     meshes: MeshTable | None = None  # what is drawn beside the geoms
     unseen_groups: tuple[int, ...] = ()  # of geoms that are not drawn
     spare: list = field(default_factory=list)  # of rearrange.home.simulation.mujoco.model_copy: waiting for a simulator
+
+    def put_arm(self, qpos: np.ndarray, posture: np.ndarray) -> None:
+        """Write a posture of the arm, and what follows it, into `qpos` (nq,)."""
+        qpos[self.arm_qpos] = posture
+        if len(self.coupled_qpos):
+            qpos[self.coupled_qpos] = self.robot.arm.coupling @ posture
 
     def things_of_triangles(self, index_of_slot: Mapping[int, int]) -> np.ndarray:
         """Number of each triangle of `meshes` in a segmentation. index_of_slot: as in `things_of_geoms`."""
@@ -153,6 +160,7 @@ def addresses(model: mujoco.MjModel, robot: Robot, objects: tuple[str, ...], han
         objects=objects, model=model, parked=_park(model, robot, trees),
         base_qpos=_joint_slice(model.jnt_qposadr, model, BASE_JOINTS),
         arm_qpos=_joint_slice(model.jnt_qposadr, model, robot.arm.names),
+        coupled_qpos=np.array([int(model.jnt_qposadr[model.joint(name).id]) for name in robot.arm.coupled], int),
         arm_dofs=_joint_slice(model.jnt_dofadr, model, robot.arm.names),
         base_ctrl=_contiguous([model.actuator(name).id for name in BASE_JOINTS]),
         arm_ctrl=_contiguous([model.actuator(name).id for name in robot.arm.names]),
@@ -226,6 +234,8 @@ def _park(model: mujoco.MjModel, robot: Robot, trees: list[int]) -> mujoco.MjDat
     for name, value in (*zip(robot.arm.names, robot.arm.start), *robot.arm.still.items()):
         data.qpos[model.joint(name).qposadr[0]] = value
         data.ctrl[model.actuator(name).id] = value
+    for name, value in zip(robot.arm.coupled, robot.arm.coupling @ robot.arm.start):
+        data.qpos[model.joint(name).qposadr[0]] = value
     put_to_rest(model, data, trees, most_substeps=30)
     data.time = 0.0
     return copy.copy(data)  # without the memory that the robot's contacts took where the model puts it, inside walls

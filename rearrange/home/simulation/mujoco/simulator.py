@@ -92,7 +92,8 @@ class MujocoSimulator(RobotInHome):
         """Its joints and motors; what follows from them is not computed."""
         data, copy = self.data, self._copy
         copy.base_qpos[:] = x, y, yaw
-        copy.arm_qpos[:] = copy.arm_ctrl[:] = self._targets = np.array(arm_rad)
+        copy.arm_ctrl[:] = self._targets = np.array(arm_rad)
+        self.home.put_arm(data.qpos, self._targets)
         data.qvel[:] = 0.0
         copy.base_ctrl[:] = 0.0
 

@@ -8,12 +8,15 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import numpy as np
+
 from rearrange.home.apartments.containers import opens_far
 from rearrange.home.apartments.episodes import Episode
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.episodes.generator import KINDS, LOW_CLEARANCE_M, REACH_UNDER_M, SceneLacks, generate_in_scenes
 from rearrange.home.errors import UserError
+from rearrange.home.robot.robot import Robot
 from rearrange.home.simulation.scenes.scene import data_set, load_scene, matching, name_of, short_name
 from rearrange.home.simulation.scenes.scene_layout import SceneHome
 
@@ -79,31 +82,36 @@ def selected(dataset: Path, split: str, wanted: str | None,
     return called, [name_of(dataset, name) for name in names], layout_of
 
 
-def refused(home: SceneHome) -> dict[str, str]:
-    """Skill -> why one of its first `EPISODES_TRIED` episodes cannot be generated in a scene."""
+def refused(home: SceneHome, robot: Robot | None = None) -> dict[str, str]:
+    """Skill -> why one of its first `EPISODES_TRIED` episodes cannot be generated in a scene for a robot; None: the
+    usual one.
+    """
     found: dict[str, str] = {}
     for kind in KINDS:
         try:
             for index in range(EPISODES_TRIED):
-                generate_in_scenes(kind, home.layout.name, [home.layout.name], index, lambda _: usable(home))
+                generate_in_scenes(kind, home.layout.name, [home.layout.name], index, lambda _: usable(home, robot))
         except SceneLacks as error:
             found[kind] = error.lacking
     return found
 
 
-def usable(home: SceneHome) -> Layout:
+def usable(home: SceneHome, robot: Robot | None = None) -> Layout:
     """A layout without receptacles that the arm cannot reach, or in what does not open as far as skills open it.
+    robot: None for the usual one.
 
     What has a board close above it is a shelf, whatever it is called. Raises SceneLacks when nothing is left.
     """
     openings = {body.name: body.range_m_or_rad[1] for body in home.layout.bodies}
+
+    low, high = _REACHED_M if robot is None else np.clip(robot.arm.heights_m, *_REACHED_M).tolist()
 
     def is_usable(place: Receptacle) -> bool:
         if place.name in home.shut_off:
             return False
         if place.link is not None and not opens_far(place.link, openings[place.link]):
             return False
-        return place.parent is not None or _REACHED_M[0] <= place.center_m[2] <= _REACHED_M[1]
+        return place.parent is not None or low <= place.center_m[2] <= high
 
     def as_reached(place: Receptacle) -> Receptacle:
         under_board = place.parent is None and place.clearance_m < LOW_CLEARANCE_M
