@@ -18,7 +18,8 @@ from skills.experts.reach_plan import facing_axis
 
 _BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLOSING_M = 0.03  # from the end of the way, where fingers begin to close
-_NEAR_TIPS_M = {True: 0.008, False: 0.025}  # of a drawer's bar (True), or a door's, before the middle of the fingers
+_NEAR_TIPS_M = 0.008  # of the bar, before the middle between the fingers
+_AT_TIPS_M = 0.025  # of a door's, to which a hand that pulls ahead comes more and more aslant
 _BESIDE_BAR_OPEN_M = 0.014  # of fingers that come to a bar, on either side
 _AROUND_BAR_M = 0.003  # kept from bar and front by open fingers
 _CLEAR_M = 0.01  # kept from everything on the way
@@ -164,7 +165,12 @@ class HandleExpert:
         """World point where the way of the hand ends: fingers hold a bar near their tips, as a front is behind it."""
         if self._across(self.axis) is None:
             return self._point()
-        return self._point() - _NEAR_TIPS_M[self.path.slides] * self.axis
+        return self._point() - self._before_middle_m * self.axis
+
+    @property
+    def _before_middle_m(self) -> float:
+        """How far before the middle between the fingers they hold a bar."""
+        return _AT_TIPS_M if self.sim.robot.arm.reaches_ahead and not self.path.slides else _NEAR_TIPS_M
 
     def _across(self, axis: np.ndarray) -> np.ndarray | None:
         """Direction (3,) along which fingers close on the bar, where the hand faces along `axis`."""
@@ -247,7 +253,7 @@ class HandleExpert:
                 for turn in turns:
                     axis = facing_axis(yaw_in + turn, tilt)
                     across = self._across(axis)
-                    end = point if across is None else point - _NEAR_TIPS_M[self.path.slides] * axis
+                    end = point if across is None else point - self._before_middle_m * axis
                     found = _postures(arm, base, end, axis, across)
                     if found is None or across is not None and clearance.distance(base, found[1]) < _AROUND_BAR_M:
                         continue
