@@ -12,7 +12,7 @@ from skills.articulated import Articulated
 from skills.experts.arm_model import arm_model
 from skills.experts.base_search import search
 from skills.experts.clearance import Clearance
-from skills.experts.handle import HandlePath
+from skills.experts.handle_path import HandlePath
 from skills.experts.motion import assemble, follow, servo_driving
 from skills.experts.trajectory import Follower, Motion
 

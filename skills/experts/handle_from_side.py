@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +18,10 @@ from skills.articulated import ArticulatedConfig
 from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import Clearance
 from skills.experts.grasps import OPENING_STEPS
+from skills.experts.handle_path import HandlePath
 from skills.experts.motion import drive_steps, servo, servo_driving, still, turned
 from skills.experts.reach_plan import FREE_M, facing_axis, is_free, start_posture, ways
 from skills.experts.trajectory import Configuration, Follower, back_from
-
-if TYPE_CHECKING:
-    from skills.experts.handle import HandlePath
 
 _GAPS_M = tuple(0.42 + 0.04 * k for k in range(14))  # from the middle of the base to the handle
 _TURNS_RAD = (0.0, 0.3, -0.3)  # of the arm, to the way of the hand
