@@ -225,7 +225,7 @@ def _origin(run: Path) -> dict[str, Any]:
     if not isinstance(typed, list) or not all(isinstance(word, str) for word in typed):
         raise UserError(f"{run / 'overrides.yaml'} holds no list of settings.")
     shown = [word for word in typed if word.split("=")[0] not in ("name", "output", "resume")]
-    words = [f"{key}={Path(value).name}" if key in ("checkpoint", "demos", "sim.episodes") else f"{key}={value}"
+    words = [f"{key}={_name_of(value) if key in ('checkpoint', 'demos', 'sim.episodes') else value}"
              for key, _, value in (word.partition("=") for word in shown)]
     changed = (run / "git.diff").exists() and (run / "git.diff").stat().st_size > 0
     rows = [row for row in read_jsonl(run / "metrics.jsonl") if isinstance(row.get("wall_s"), (int, float))]
@@ -233,6 +233,11 @@ def _origin(run: Path) -> dict[str, Any]:
     return {"command": " ".join(["rearrange train", *words]), **({"recipe": recipe} if recipe else {}),
             "commit": read_text(run / "git.txt", MOST_JSON).partition(" ")[0].strip()
             + (" with changes" if changed else ""), "training_hours": round(_hours(rows), 2)}
+
+
+def _name_of(value: str) -> str:
+    """Of a file, or of a pattern that is quoted, without its folder."""
+    return Path(value.strip("'")).name
 
 
 def _hours(rows: list[dict[str, Any]]) -> float:

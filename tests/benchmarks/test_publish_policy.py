@@ -103,7 +103,7 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     assert "evaluations" not in card.started_from
     then = tmp_path / "then"
     shutil.copytree(run, then)
-    (then / "overrides.yaml").write_text(f"- skill=pick\n- checkpoint={run}\n- sim.episodes=/somewhere/mine.json.gz\n")
+    (then / "overrides.yaml").write_text(f"- skill=pick\n- checkpoint={run}\n- sim.episodes='/some*/mine.json.gz'\n")
     meta = {"skill": "pick", "env": {"episodes": "/somewhere/mine.json.gz", "split": "train"}, "started_from": str(run)}
     save(then / "checkpoints", 7000, content | {"step": 7000, "meta": meta})
     file = publish_policy(then, tmp_path)
