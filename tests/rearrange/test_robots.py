@@ -178,7 +178,8 @@ def test_an_episode_begins_with_its_arm_towards_what_it_is_about(robot, env):
     env.reset(options={"episode": 1})
     x, y, _ = env.sim.to_base(env.sim.object_position(env.skill.target))
     assert abs(math.remainder(math.atan2(y, x) - robot.arm.bearing_rad, math.tau)) < 0.5
-    assert env.sim.config.base_speed_m_s <= robot.base.most_m_s and env.max_steps >= env.skill.max_steps
+    assert env.sim.config.base_speed_m_s <= robot.base.most_m_s
+    assert env.max_steps == round(robot.time * env.skill.max_steps)
 
 
 def test_what_is_beyond_its_reach_is_said(robot):
