@@ -250,7 +250,8 @@ class Robot:
         low, high = self.arm.heights_m
         beyond = [height for height in heights_m if not low <= height <= high]
         if beyond:
-            return f"{name} is {beyond[0]:.2f} m high, and the arm takes things from {low:g} to {high:g} m"
+            return (f"{name} begins or ends {beyond[0]:.2f} m above the floor, and the arm takes things from {low:g} "
+                    f"to {high:g} m")
         return self.hand.refuses(name, half_extents_m)
 
     def camera(self, name: str) -> Camera:
