@@ -114,6 +114,15 @@ def test_policies_of_the_package_are_of_the_fetch_in_python_in_plans_and_in_the_
     assert text.count("fetch with suction") == 7
 
 
+@pytest.mark.parametrize("agent, chosen, robot, said", [
+    ("tp_spa", {}, {"robot": "stretch3"}, "agent=tp_spa takes things by suction .* the robot is stretch3 with fingers"),
+    ("expert", {"pick": "spa"}, {"hand": "fingers"}, "skills.pick=spa takes .* the robot is fetch with fingers: take")])
+def test_sense_plan_act_is_for_a_cup_on_an_arm_that_reaches_ahead(agent, chosen, robot, said, tmp_path):
+    with pytest.raises(UserError, match=said):
+        sources(agent, chosen, ["navigate", "pick"], tmp_path, "tidy_house", robot=robot)
+    assert sources(agent, chosen, ["navigate", "pick"], tmp_path, "tidy_house")["pick"].kind == "spa"
+
+
 def test_agents_from_outside_have_the_spaces_of_the_robot_that_was_typed():
     observations, actions = Source("own", shared={"robot": OWN}).spaces("pick")
     assert observations["joint"].shape == (6,) and actions.shape == (9,)
