@@ -103,6 +103,11 @@ def test_a_narrow_camera_is_refused_by_a_policy_that_sees_more():
         level_depth(SimpleNamespace(robot=robot), 32, CONFIGS["pointnav"]())
 
 
+def test_a_camera_that_looks_aside_is_refused_by_a_policy_that_drives_where_it_looks():
+    with pytest.raises(UserError, match="sees what is ahead, and the head camera of stretch3 with fingers looks aside"):
+        level_depth(SimpleNamespace(robot=robot_named("stretch3")), 32, CONFIGS["pointnav"]())
+
+
 def test_policies_of_the_package_are_of_the_fetch_in_python_in_plans_and_in_the_list(tmp_path):
     with pytest.raises(UserError, match="pick.pt is of the robot fetch, not of own_robot:SMALL"):
         rearrange.load_pretrained("pick", robot=OWN)

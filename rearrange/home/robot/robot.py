@@ -139,6 +139,11 @@ class Camera:
     target_m: Point
     fov_deg: float = 90.0
 
+    @property
+    def bearing_rad(self) -> float:
+        """The direction in which it looks, seen from above: 0 along the x axis of the frame, to the left positive."""
+        return math.atan2(self.target_m[1] - self.position_m[1], self.target_m[0] - self.position_m[0])
+
 
 @dataclass(frozen=True)
 class Hand:
