@@ -181,6 +181,9 @@ def level_depth(sim: Simulator, size: int, config: PointNavConfig) -> np.ndarray
     The robot and what it holds are not in the image, (size, size, 1) float32.
     """
     head = sim.robot.head
+    if head.bearing_rad != 0.0:
+        raise UserError(f"this policy of PointNav sees what is ahead, and the head camera of {sim.robot.said} looks "
+                        "aside: take another policy, or another robot.")
     if config.fov_deg > head.fov_deg:
         raise UserError(f"this policy of PointNav sees {config.fov_deg:g} degrees, and the head camera of "
                         f"{sim.robot.said} {head.fov_deg:g}: take another policy, or another robot.")

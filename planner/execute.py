@@ -105,7 +105,7 @@ class Executor:
     def __init__(self, env: ScenarioEnv, skills: Mapping[str, Skill], experts: Mapping[str, type] | None = None,
                  rules: Rules = Rules(), depth_sizes: Mapping[str, int] | None = None, records_handoffs: bool = False,
                  seen: Mapping[str, tuple[tuple[str, ...], int]] | None = None) -> None:
-        self.env, self.sim, self.rules = env, env.sim, rules
+        self.env, self.sim, self.rules = env, env.sim, rules.for_robot(env.sim.robot.time)
         self.skills, self.experts = dict(skills), dict(experts or {})
         self._depth_sizes, self._seen = dict(depth_sizes or {}), dict(seen or {})
         self.records_handoffs = records_handoffs
@@ -259,8 +259,7 @@ class Executor:
         # A door is pushed shut without reaching out: the way from the start posture to rest alone stays in the zone.
         begun = self._left_start or (skill.closes and skill.at_target(self.world))
         step = self.steps[self.at]
-        most = rules.look_steps if self._is_look(step) else rules.max_steps[skill.name] * sim.robot.time
-        limit = self._count >= most
+        limit = self._count >= (rules.look_steps if self._is_look(step) else rules.max_steps[skill.name])
         over = is_over(skill.name, rules, holding=sim.is_holding, rest_distance_m=to_rest_m,
                        left_start=begun, stopped=self._stopped, success=lambda: skill.success(sim))
         record.in_start_zone = (not begun and skill.about == "handle" and not sim.is_holding

@@ -65,8 +65,12 @@ class Symbols:
 
 def at(sim: World, symbols: Symbols, movable: str, goal: str, within_m: float = AT_M) -> bool:
     """The object lies nearer than `within_m` to the goal, and is not in the hand. A goal in a drawer slides with it."""
-    index = symbols.objects[movable]
-    return sim.held != index and math.dist(sim.object_position(index), _goal_now(sim, symbols, goal)) < within_m
+    return sim.held != symbols.objects[movable] and apart_m(sim, symbols, movable, goal) < within_m
+
+
+def apart_m(sim: World, symbols: Symbols, movable: str, goal: str) -> float:
+    """From the middle of an object to where its goal is now."""
+    return math.dist(sim.object_position(symbols.objects[movable]), _goal_now(sim, symbols, goal))
 
 
 def _goal_now(sim: World, symbols: Symbols, goal: str) -> Sequence[float]:

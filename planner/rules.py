@@ -7,7 +7,7 @@ appendix B). Decisions about a state depend on that state alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from rearrange.home.errors import UserError
@@ -93,6 +93,14 @@ class Rules:
         steps = {name: each.default for name, each in _STEPS.items()} | dict(self.max_steps)
         object.__setattr__(self, "max_steps", steps)
         check(self)
+
+    def for_robot(self, time: float) -> Rules:
+        """These rules for a robot whose skills last so many times as long (`rearrange.home.robot.robot.Robot.time`)."""
+        if time == 1.0:
+            return self
+        return replace(self, look_steps=round(time * self.look_steps),
+                       reset_arm_steps=round(time * self.reset_arm_steps),
+                       max_steps={skill: round(time * steps) for skill, steps in self.max_steps.items()})
 
     @property
     def beyond_paper(self) -> list[str]:

@@ -215,7 +215,7 @@ def distance_to_rest(sim: Simulator, rest_m: tuple[float, float, float] | None =
 
 def draw_target(episode: Episode, rng: np.random.Generator, sim: Simulator | None = None) -> int:
     """The object that an episode is about: its place in the order of `targets`, drawn at random; with `sim`, among
-    those that its robot's hand takes. Raises NoStartPose where it takes none.
+    those that its robot moves. Raises NoStartPose where it moves none.
     """
     if not episode.targets:
         raise UserError(f"episode {episode.id!r} has no targets: it does not say which object is to be moved.")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import gymnasium
 
     from planner.scenario_env import ScenarioEnv
+    from rearrange.home.robot.robot import Robot
 
 # Agent -> what runs a skill of which nothing else is said. monolithic has no skills.
 AGENTS = {"tp_srl": "pretrained", "tp_srl_nonav": "pretrained", "expert": "expert", "monolithic": None, "tp_spa": "spa",
@@ -104,6 +105,8 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
             continue
         outside = {"image_size": asked.image_size, "seen": tuple(seen or ()), "camera_size": camera_size,
                    "shared": dict(robot), "choice": Choice(skill, which, ASKED)}
+        if which == "spa" and (skill in needed or word):
+            _check_controlled(robot_of(robot), f"agent={agent}" if word is None else f"{key}={word}")
         if which in ("expert", "random") or which == "spa" and skill in CONTROLLERS:
             found[skill] = Source(which, choice=outside["choice"])
         elif which == POINTNAV and skill == "navigate":
@@ -124,6 +127,13 @@ def sources(agent: str, chosen: Mapping[str, str | None], needed: Iterable[str],
         raise UserError(f"network={network}: no skill of {scenario} is run by a checkpoint of a network of your own; "
                         "leave it out.")
     return found
+
+
+def _check_controlled(robot: Robot, said: str) -> None:
+    """UserError for a robot that the controllers of sense, plan, act do not move."""
+    if robot.hand.fingers or not robot.arm.reaches_ahead:
+        raise UserError(f"{said} takes things by suction with an arm that reaches ahead, and the robot is "
+                        f"{robot.said}: take agent=expert.")
 
 
 def whole_task_source(checkpoint: str | None, env: ScenarioEnv, output: Path, network: str | None = None) -> Source:

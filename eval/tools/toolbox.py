@@ -6,7 +6,6 @@ What is said is what the robot knows by the rules of its `planner=`; `done` alon
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from eval.tools.manual import TOOLS, TYPES
 from eval.tools.words import Words, spoken_time
 from planner.belief import Belief
 from planner.pddl import Atom, Operator
+from planner.predicates import apart_m
 from planner.rules import skill_of
 from planner.single_steps import SingleSteps
 from rearrange.home.pictures.looks import PLAIN
@@ -207,8 +207,8 @@ class Toolbox:
         if verb != "place":
             return f"{words.of(thing)} is {words.opening(thing)}"
         goal = operator.args[1]
-        apart_m = math.dist(run.world.object_position(run.symbols.objects[thing]), run.symbols.goals[goal][:3])
-        return f"{words.of(thing)} is {apart_m:.2f} m from {goal}, and {words.hand()}"
+        off_m = apart_m(run.world, run.symbols, thing, goal)
+        return f"{words.of(thing)} is {off_m:.2f} m from {goal}, and {words.hand()}"
 
     def _why(self, ended: str, skill: str) -> str:
         """Why a step that failed came to its end."""

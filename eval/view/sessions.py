@@ -214,7 +214,7 @@ class SkillSession(OneAgent):
 
     def lines(self) -> list[str]:
         env = self.env
-        return [f"step {env.steps} of {env.skill.max_steps}", f"reward so far {sum(env.reward_sums.values()):.2f}",
+        return [f"step {env.steps} of {env.max_steps}", f"reward so far {sum(env.reward_sums.values()):.2f}",
                 *env.status_lines()]
 
     def skill(self) -> Skill | None:

@@ -22,7 +22,7 @@ class AsLeRobot(gymnasium.Wrapper):
     def __init__(self, skill: str) -> None:
         super().__init__(make_skill(skill, **SETTINGS))
         own = self.env.unwrapped
-        self.task, self._max_episode_steps = skill, own.skill.max_steps
+        self.task, self._max_episode_steps = skill, own.max_steps
         self.metadata = own.metadata | {"render_fps": 30}
         self._columns = features_of(own.observation_space, tuple(map(str, range(own.action_space.shape[0]))))
         images = {name.rpartition(".")[2]: own.observation_space[name.rpartition(".")[2]] for name in self._columns

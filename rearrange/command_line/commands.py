@@ -142,7 +142,7 @@ def export(options: of.ExportOptions) -> None:
 
 OF_SCENES = {  # action -> its settings
     "export": ("format", "split", "furniture", "count", "out", "episodes_of", "episodes"),
-    "list": ("dataset",), "check": ("dataset", "robot"), "view": ("dataset", "scenes", "out"),
+    "list": ("dataset",), "check": ("dataset", "robot", "hand"), "view": ("dataset", "scenes", "out"),
     "measure": ("dataset", "scenes", "furniture", "out"),
     "episodes": ("dataset", "scenes", "split", "count", "out", "skill", "hab")}
 
@@ -182,12 +182,11 @@ def scenes(options: of.ScenesOptions) -> None:
         from rearrange.home.simulation.scenes.scene_selection import refused
 
         listed = [load_scenario(name).scenario for name in scenarios()]
-
-        robot = robot_named(options.robot, key="robot")
+        robot = robot_named(options.robot, options.hand, key="robot")
 
         def lacking(path: Path, name: str) -> dict[str, str]:  # scenes are not kept: each is looked at once
             home = load_scene.__wrapped__(path, name).home
-            return refused(home, robot) | refused_scenarios(path, name, listed, options.robot)
+            return refused(home, robot) | refused_scenarios(path, name, listed, options.robot, options.hand)
 
         return show(options.action, options.dataset, data_set, (*KINDS, *(each.name for each in listed)), lacking,
                     _progress("reading scenes", "scenes"))

@@ -29,10 +29,10 @@ def external_homes(dataset: Path, split: str, scenes: str | None = None, most: i
     return Homes(called, names, layout_of, lambda: _simulator(dataset, robot, hand), external=True)
 
 
-def refused_scenarios(dataset: Path, scene: str, scenarios: Sequence[Scenario],
-                      robot: str = DEFAULT) -> dict[str, str]:
-    """Scenario -> why its first episode cannot be drawn in a scene for a robot."""
-    homes, found = external_homes(dataset, "val", scene, robot=robot), {}
+def refused_scenarios(dataset: Path, scene: str, scenarios: Sequence[Scenario], robot: str = DEFAULT,
+                      hand: str | None = None) -> dict[str, str]:
+    """Scenario -> why its first episode cannot be drawn in a scene for a robot with a hand; None: its usual one."""
+    homes, found = external_homes(dataset, "val", scene, robot=robot, hand=hand), {}
     for scenario in scenarios:
         try:
             scenario_episode_in(homes, scenario, 0, _DRAWS_TO_CHECK)

@@ -1,10 +1,10 @@
 """Episodes of whole scenarios: several objects to move, drawers and doors open or shut, the robot anywhere.
 
 The three scenarios of the Home Assistant Benchmark are configurations of this generator (configs/hab/*.yaml), as is
-whatever a user adds. The same (scenario, split, index) gives the same episode everywhere, for all robots whose hand
-takes every object; others are asked to move only what theirs takes. There is no last index;
-HAB's validation sets of 100 and 1,000 episodes are the first 100 and 1,000 of split val, whose family of layouts no
-training home belongs to.
+whatever a user adds. The same (scenario, split, index) gives the same episode everywhere for the same robot and hand;
+a robot is asked to move only what its hand takes, from where and to where it reaches. There is no last index; HAB's
+validation sets of 100 and 1,000 episodes are the first 100 and 1,000 of split val, whose family of layouts no training
+home belongs to.
 
 Adapted from HAB: its homes hold 30 objects of nine kinds (29 with the apple of Set Table), ours each kind at most
 twice; so Tidy House and Prepare Groceries have 18 objects, and Set Table 19. What is not moved is clutter. HAB's fridge
@@ -146,9 +146,12 @@ def scenario_episode_in(homes: Homes, scenario: Scenario, index: int, draws: int
     count = len(homes.scenes)
     scenes = [homes.scenes[(index + k) % count] for k in range(min(_HOMES, count))]
     hand, why = homes.sim().robot.hand, ""
-    for name in set(scenario.objects) - {"any"}:
-        if refused := hand.refuses(name, OBJECTS[name].half_extents_m):
-            raise NotPossible(scenario.name, scenes, refused)
+    for name in scenario.objects:
+        if name != "any" and (refused := hand.refuses(name, OBJECTS[name].half_extents_m)):
+            raise NotPossible(scenario.name, scenes, f"has what the hand does not take: {refused}")
+    if (wanted := scenario.objects.count("any")) > (count_taken := len(_taken(scenario, hand))):
+        raise NotPossible(scenario.name, scenes, f"has {count_taken} objects that the hand takes beside those that are "
+                                                 f"named, and {wanted} times any is asked for")
     for scene in scenes:
         try:
             layout = homes.layout_of(scene)
@@ -161,7 +164,7 @@ def scenario_episode_in(homes: Homes, scenario: Scenario, index: int, draws: int
                     check_episode(sim, episode, drawn=True)
                     return replace(episode, robot_start=random_start(sim, episode, rng))
                 except (_NoRoom, Unsolvable) as error:
-                    why = f"of {draws} arrangements none was good, the last because {str(error).rstrip('.')}"
+                    why = f"has no good one among {draws} arrangements, the last because {str(error).rstrip('.')}"
         except SceneLacks as error:
             why = error.lacking
     raise NotPossible(scenario.name, scenes, why)
@@ -225,15 +228,20 @@ def target_label(scenario: Scenario, i: int) -> str:
 
 
 def _draw_names(scenario: Scenario, rng: np.random.Generator, hand: Hand) -> list[str]:
-    """The objects that are moved, which the hand takes; of each kind at most the two that a home has."""
+    """The objects that are moved, which the hand takes."""
+    left, names = _taken(scenario, hand), []
+    for name in scenario.objects:
+        names.append(left.pop(rng.integers(len(left))) if name == "any" else name)
+    return names
+
+
+def _taken(scenario: Scenario, hand: Hand) -> list[str]:
+    """What the hand takes of the two of each kind that a home has, but for what the scenario names."""
     left = [name for name in HAB_OBJECTS if hand.takes(OBJECTS[name].half_extents_m) for _ in range(2)]
     for name in scenario.objects:
         if name in left:
             left.remove(name)
-    names = []
-    for name in scenario.objects:
-        names.append(left.pop(rng.integers(len(left))) if name == "any" else name)
-    return names
+    return left
 
 
 def receptacles_called(layout: Layout, word: str, scenario: str) -> list[Receptacle]:

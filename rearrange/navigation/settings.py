@@ -47,7 +47,8 @@ class NavigationConfig:
               "drawn; with sim=habitat it must be given, of PointNav or ObjectNav", path=True)
     num_homes: int = setting(512, "different homes of the split; episodes are unlimited", above=0, at_most=1_000_000)
     max_steps: int | None = setting(
-        None, "actions of an episode; null = 500, and of a robot's velocities those of 30 s, as Navigate has",
+        None, "actions of an episode; null = 500, and of a robot's velocities those of 30 s, as Navigate has, or "
+              "of more for a slow robot",
         above=0, at_most=1_000_000)
     actions: str | None = setting(
         None, "stop, forward and turns; or a forward and a turning speed; null = discrete, and of a robot velocity",
@@ -94,7 +95,8 @@ class NavigationConfig:
         """These settings with what null means for the agent."""
         actions = self.actions or default_actions(self.agent)
         drives = self.agent != CYLINDER and actions == "velocity"
-        steps = math.ceil(ROBOT_STEPS / self.action_repeat) if drives else STEPS
+        robot_steps = ROBOT_STEPS * robot_named(self.agent, key="nav.agent").time if drives else 0.0
+        steps = math.ceil(robot_steps / self.action_repeat) if drives else STEPS
         return replace(self, actions=actions, max_steps=self.max_steps or steps)
 
     def _check_agent(self) -> None:

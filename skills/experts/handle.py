@@ -1,4 +1,4 @@
-"""Experts at a handle: they pull a drawer or the fridge's door open by suction, and press a drawer shut."""
+"""Experts at a handle: they take it and pull a drawer or the fridge's door open, and press a drawer shut."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.articulated import Articulated
 from skills.experts.arm_model import ArmModel, arm_model
 from skills.experts.clearance import Clearance
-from skills.experts.handle_from_side import SideArm
+from skills.experts.handle_from_side import (
+    AROUND_BAR_M,
+    BEFORE_M,
+    BLOCKED_STEPS,
+    DOOR_TURNS_RAD,
+    NEAR_TIPS_M,
+    SideArm,
+)
 from skills.experts.handle_path import HandlePath
 from skills.experts.motion import assemble, follow, servo, turned
 from skills.experts.reach_plan import facing_axis
 
-_BEFORE_M = 0.07  # from the handle, where the hand gets ready
 _CLOSING_M = 0.03  # from the end of the way, where fingers begin to close
-_NEAR_TIPS_M = 0.008  # of the bar, before the middle between the fingers
 _AT_TIPS_M = 0.025  # of a door's, to which a hand that pulls ahead comes more and more aslant
 _BESIDE_BAR_OPEN_M = 0.014  # of fingers that come to a bar, on either side
-_AROUND_BAR_M = 0.003  # kept from bar and front by open fingers
 _CLEAR_M = 0.01  # kept from everything on the way
 _TILTS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60, 80))  # of the cup below the horizontal
 _FINGER_TILTS_RAD = tuple(math.radians(a) for a in (0, 8, 16, 24, 40, 60, 80))  # of fingers
 _TURNS_RAD = tuple(math.radians(a) for a in (0, 25, -25, 50, -50))  # of the cup to the side
-_DOOR_TURNS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60))  # against the turn of the door
 # Of the base before the hand takes the handle: forward (m) and to the left (rad).
 _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + tuple(
     (m, a) for m in (0.0, -0.14) for a in (0.35, -0.35, 0.7, -0.7))
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
 _DOOR_BAR_M_S = 0.42  # with fingers around the bar of a door
-_TURNS_ALONG = 0.6  # of the turn of a door, by fingers around its bar
 _STANDS_RAD_S = 0.4
-_PULL_PARTS, _BLOCKED_STEPS = 14, 80.0
+_PULL_PARTS = 14
 _ASKEW_RAD, _ASKEW_STEPS = 1.1, 120.0  # of fingers to a door, at the end: the palm would pry them off its bar
 _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
@@ -132,7 +134,7 @@ class HandleExpert:
     @property
     def _before_middle_m(self) -> float:
         """How far before the middle between the fingers they hold a bar."""
-        return _AT_TIPS_M if self.sim.robot.arm.reaches_ahead and not self.path.slides else _NEAR_TIPS_M
+        return _AT_TIPS_M if self.sim.robot.arm.reaches_ahead and not self.path.slides else NEAR_TIPS_M
 
     def _across(self, axis: np.ndarray) -> np.ndarray | None:
         """Direction (3,) along which fingers close on the bar, where the hand faces along `axis`."""
@@ -205,7 +207,7 @@ class HandleExpert:
         point = self._point()
         yaw_in = math.atan2(-self.path.out[1], -self.path.out[0])
         best = (math.inf, (0.0, 0.0), arm.start, -self.path.out)
-        turns = _TURNS_RAD if self.path.slides else [self.path.sign * turn for turn in _DOOR_TURNS_RAD]
+        turns = _TURNS_RAD if self.path.slides else [self.path.sign * turn for turn in DOOR_TURNS_RAD]
         rest = arm.rest_posture(arm.start, self.skill.rest_m(self.sim))
         for drive, swing in _BASE_MOVES if self._drives else ((0.0, 0.0),):
             base = (*from_frame(drive, 0.0, self.start), self.start[2] + swing)
@@ -217,19 +219,19 @@ class HandleExpert:
                     across = self._across(axis)
                     end = point if across is None else point - self._before_middle_m * axis
                     found = _postures(arm, base, end, axis, across)
-                    if found is None or across is not None and clearance.distance(base, found[1]) < _AROUND_BAR_M:
+                    if found is None or across is not None and clearance.distance(base, found[1]) < AROUND_BAR_M:
                         continue
                     cost = max(arm.steps(arm.start, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
                     cost += arm.steps(*found) + 0.5 * arm.steps(found[1], rest)
                     cost += 40.0 * abs(swing) * (across is not None and self.path.slides)
                     if cost < best[0] and self.sense > 0:
                         blocked, base_rad = self._pull(base, clearance)
-                        cost += _BLOCKED_STEPS * blocked
+                        cost += BLOCKED_STEPS * blocked
                         if across is not None and not self.path.slides:
                             askew = abs(turn + base_rad - self.path.sign * self.skill.config.target_opening)
                             cost += _ASKEW_STEPS * max(0.0, askew - _ASKEW_RAD)
                     if self.path.slides:
-                        cost += _BLOCKED_STEPS * (cost < best[0] and self._hand_blocked(base, found[1], clearance))
+                        cost += BLOCKED_STEPS * (cost < best[0] and self._hand_blocked(base, found[1], clearance))
                     if cost < best[0] and _free(clearance, base, arm.start, found[0]):
                         best = (cost, (drive, swing), found[0], axis)
         return best[1:]
@@ -317,6 +319,6 @@ def _postures(arm: ArmModel, base: PlanePose, point: np.ndarray, axis: np.ndarra
     turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
     there, way = turn @ (point - (base[0], base[1], 0.0)), turn @ axis
     across = None if across is None else turn @ across
-    before = arm.ik(there - _BEFORE_M * way, way, across=across)
+    before = arm.ik(there - BEFORE_M * way, way, across=across)
     at = None if before is None else arm.ik(there, way, before, across=across)
     return None if at is None else (before, at)

@@ -23,17 +23,17 @@ from skills.experts.motion import drive_steps, servo, servo_driving, still, turn
 from skills.experts.reach_plan import FREE_M, facing_axis, is_free, start_posture, ways
 from skills.experts.trajectory import Configuration, Follower, back_from
 
+NEAR_TIPS_M = 0.008  # of the bar, before the middle between the fingers
+BEFORE_M = 0.07  # from the handle, where the hand gets ready
+AROUND_BAR_M = 0.003  # kept from bar and front by open fingers
+DOOR_TURNS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60))  # of the hand, against the turn of a door
+BLOCKED_STEPS = 80.0  # that a way on which something is met seems longer
 _GAPS_M = tuple(0.42 + 0.04 * k for k in range(14))  # from the middle of the base to the handle
 _TURNS_RAD = (0.0, 0.3, -0.3)  # of the arm, to the way of the hand
 _TILTS_RAD = tuple(math.radians(a) for a in (0, 8, 16, 24, 40, 60))  # of the hand below the horizontal
 _HAND_TURNS_RAD = tuple(math.radians(a) for a in (0, 25, -25))  # of the hand to the side, at a drawer
-_DOOR_TURNS_RAD = tuple(math.radians(a) for a in (0, 20, 40, 60))  # against the turn of a door
-_NEAR_TIPS_M = 0.008  # of the bar, before the middle between the fingers
-_BEFORE_M = 0.07  # from the handle, where the hand gets ready
-_AROUND_BAR_M = 0.003  # kept from bar and front by open fingers
 _MORE_M = 0.015  # a drawer goes by so much farther than it must
 _WRIST_M = 0.25  # from the joint that turns the hand to what it holds
-_BLOCKED_STEPS = 80.0
 _TRIES = 12  # places to which a way is looked for
 _SPEED_M_S, _CRUISE = 0.5, 0.8  # of the handle, at most; share of the fastest that the base drives
 _BACK_PER_S = 2.0  # of what the hand is off the bar
@@ -112,7 +112,7 @@ class SideArm:
         if path.slides:
             return self._shared(velocity, np.array(sim.ee_position) if bar is None else bar)
         axis = turned(self.axis, path.sign * (opening - path.first_opening))
-        off = path.at(opening) - _NEAR_TIPS_M * axis - sim.ee_position
+        off = path.at(opening) - NEAR_TIPS_M * axis - sim.ee_position
         return servo_driving(sim, velocity + _BACK_PER_S * off, axis)
 
     def leave(self, point: np.ndarray) -> Commands | None:
@@ -154,7 +154,7 @@ class SideArm:
     def _grips(self, point: np.ndarray, across_of: Callable[[np.ndarray], np.ndarray | None]) -> Iterator[_Grip]:
         path = self._path
         yaw_in = math.atan2(-path.out[1], -path.out[0])
-        turns = _HAND_TURNS_RAD if path.slides else tuple(path.sign * turn for turn in _DOOR_TURNS_RAD)
+        turns = _HAND_TURNS_RAD if path.slides else tuple(path.sign * turn for turn in DOOR_TURNS_RAD)
         for tilt in _TILTS_RAD:
             for turn in turns:
                 axis = facing_axis(yaw_in + turn, tilt)
@@ -164,7 +164,7 @@ class SideArm:
                     short_m = self._sim.robot.hand.past_m
                     yield _Grip(point - short_m * axis, axis, upwards / np.linalg.norm(upwards), takes_bar=False)
                 else:
-                    yield _Grip(point - _NEAR_TIPS_M * axis, axis, across, takes_bar=True)
+                    yield _Grip(point - NEAR_TIPS_M * axis, axis, across, takes_bar=True)
 
     def _plan(self, grips: list[_Grip], travel_m: np.ndarray,
               blocked: Callable[[PlanePose, np.ndarray, np.ndarray, Clearance], bool]) -> None:
@@ -174,13 +174,13 @@ class SideArm:
         found = []
         for grip in grips:
             for stand in self._stands(grip, travel_m):
-                if clearance.distance(stand.pose, stand.before) < _AROUND_BAR_M:
+                if clearance.distance(stand.pose, stand.before) < AROUND_BAR_M:
                     continue
-                if grip.takes_bar and clearance.distance(stand.pose, stand.at) < _AROUND_BAR_M:
+                if grip.takes_bar and clearance.distance(stand.pose, stand.at) < AROUND_BAR_M:
                     continue
                 steps = max(arm.steps(start[1], stand.before), drive_steps(sim, start[0], stand.pose))
                 steps += arm.steps(stand.before, stand.at)
-                steps += _BLOCKED_STEPS * blocked(stand.pose, stand.at, stand.moved, clearance)
+                steps += BLOCKED_STEPS * blocked(stand.pose, stand.at, stand.moved, clearance)
                 found.append((steps, stand))
         for _, stand in sorted(found, key=lambda one: one[0])[:_TRIES]:
             if self._goes(start, stand):
@@ -216,7 +216,7 @@ class SideArm:
             return
         pose, at = (place[0], place[1], wrap_angle(place[2] + solved[0])), solved[1]
         axis, across = turned(grip.axis, -pose[2]), turned(grip.across, -pose[2])
-        before = arm.ik(_local(grip.point_m - _BEFORE_M * grip.axis, pose), axis, at, across=across,
+        before = arm.ik(_local(grip.point_m - BEFORE_M * grip.axis, pose), axis, at, across=across,
                         tolerance_rad=0.15 if grip.takes_bar else 0.5)
         moved = arm.ik(_local(grip.point_m + travel_m, pose), axis if grip.takes_bar else None, at, tolerance_m=0.02,
                        tolerance_rad=0.5)

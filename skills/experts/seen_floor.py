@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from rearrange.home.apartments.floor_grid import CELL_M, DistanceField, distance_field
-from rearrange.home.geometry import PlanePose
+from rearrange.home.geometry import PlanePose, from_frame
 from rearrange.home.numba_cache import njit
 from rearrange.home.robot.robot import Camera
 
@@ -50,10 +50,9 @@ class SeenFloor:
     def look(self, pose: PlanePose) -> None:
         """Add what the head camera sees from a base pose."""
         x, y, yaw = pose
-        ahead_m, half_fov = self._camera.position_m[0], math.radians(self._camera.fov_deg) / 2
-        eye = x + ahead_m * math.cos(yaw), y + ahead_m * math.sin(yaw)
+        eye, half_fov = from_frame(*self._camera.position_m[:2], pose), math.radians(self._camera.fov_deg) / 2
         arrays = self.seen, self._known, self._cost, self._blocked, self._opaque, self._weight
-        new = _look(*arrays, *eye, yaw, half_fov, _SIGHT_M, CELL_M, _RAYS, _BEHIND_CELLS)
+        new = _look(*arrays, *eye, yaw + self._camera.bearing_rad, half_fov, _SIGHT_M, CELL_M, _RAYS, _BEHIND_CELLS)
         self._changed |= new + _look(*arrays, x, y, yaw, math.pi, _FELT_M, CELL_M, _RAYS, _BEHIND_CELLS) > 0
         self._looks += 1
 

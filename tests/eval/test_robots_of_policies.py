@@ -103,6 +103,11 @@ def test_a_narrow_camera_is_refused_by_a_policy_that_sees_more():
         level_depth(SimpleNamespace(robot=robot), 32, CONFIGS["pointnav"]())
 
 
+def test_a_camera_that_looks_aside_is_refused_by_a_policy_that_drives_where_it_looks():
+    with pytest.raises(UserError, match="sees what is ahead, and the head camera of stretch3 with fingers looks aside"):
+        level_depth(SimpleNamespace(robot=robot_named("stretch3")), 32, CONFIGS["pointnav"]())
+
+
 def test_policies_of_the_package_are_of_the_fetch_in_python_in_plans_and_in_the_list(tmp_path):
     with pytest.raises(UserError, match="pick.pt is of the robot fetch, not of own_robot:SMALL"):
         rearrange.load_pretrained("pick", robot=OWN)
@@ -112,6 +117,15 @@ def test_policies_of_the_package_are_of_the_fetch_in_python_in_plans_and_in_the_
     text = listing.text(tmp_path)
     assert "robots (sim.robot=)" in text and re.search(r"^  fetch +suction, fingers$", text, re.MULTILINE)
     assert text.count("fetch with suction") == 7
+
+
+@pytest.mark.parametrize("agent, chosen, robot, said", [
+    ("tp_spa", {}, {"robot": "stretch3"}, "agent=tp_spa takes things by suction .* the robot is stretch3 with fingers"),
+    ("expert", {"pick": "spa"}, {"hand": "fingers"}, "skills.pick=spa takes .* the robot is fetch with fingers: take")])
+def test_sense_plan_act_is_for_a_cup_on_an_arm_that_reaches_ahead(agent, chosen, robot, said, tmp_path):
+    with pytest.raises(UserError, match=said):
+        sources(agent, chosen, ["navigate", "pick"], tmp_path, "tidy_house", robot=robot)
+    assert sources(agent, chosen, ["navigate", "pick"], tmp_path, "tidy_house")["pick"].kind == "spa"
 
 
 def test_agents_from_outside_have_the_spaces_of_the_robot_that_was_typed():

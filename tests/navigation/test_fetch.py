@@ -31,6 +31,14 @@ def test_a_film_of_it_runs_at_the_speed_of_its_actions(env):
     assert make_env("pointnav", depth_size=0, action_repeat=3, **HOMES).metadata["render_fps"] == pytest.approx(10)
 
 
+def test_a_slow_robot_has_more_time_for_what_it_drives(env):
+    made = {"depth_size": 0, **HOMES, "agent": "stretch3"}
+    assert env.max_steps == 900 and make_env("pointnav", **made).max_steps == 2700
+    assert make_env("pointnav", **made, action_repeat=4).max_steps == 675
+    assert make_env("pointnav", **made, actions="discrete").max_steps == 500, "each is carried out to its end"
+    assert make_env("pointnav", **made, max_steps=40).max_steps == 40
+
+
 def drive(env, episode, actions):
     env.reset(options={"episode": episode})
     return [env.step(action) for action in actions]

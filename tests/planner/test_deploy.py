@@ -95,6 +95,14 @@ def test_rules_refuse_what_does_not_exist():
     assert changed.beyond_paper == ["mask_stop_beyond_m=null", "at_m=0.2", "max_steps.pick=2000"]
 
 
+def test_what_takes_a_slow_robot_longer_may_last_longer():
+    rules = Rules(max_steps={"pick": 3}, look_steps=10, wait_steps=7)
+    slow = rules.for_robot(2.5)
+    assert slow.max_steps["pick"] == 8 and slow.max_steps["navigate"] == 2250
+    assert (slow.look_steps, slow.reset_arm_steps, slow.wait_steps) == (25, 125, 7)
+    assert rules.for_robot(1.0) is rules
+
+
 def test_a_step_says_nothing_about_the_end():
     nothing = frozenset()
     operator = Operator("navigate_to_goal", ("goal_0",), nothing, nothing, nothing)

@@ -9,7 +9,7 @@ import pytest
 
 from planner.pddl import DOMAIN_FILE
 from planner.pddl_check import Checker
-from planner.predicates import PREDICATES, holds
+from planner.predicates import PREDICATES, apart_m, holds
 from planner.scenario import name_things, observe, plan
 from planner.scenarios import load_scenario
 from planner.search import Outcome
@@ -95,6 +95,7 @@ def test_a_goal_in_a_drawer_slides_with_it(table):
     there = (shut[0] + x1 - x0, shut[1] + y1 - y0, *shut[2:])
     symbols = replace(symbols, goals={"goal_0": (*there, *symbols.goals["goal_0"][3:])})
     assert math.dist(there, shut) > 0.3 and holds(sim, symbols, ("at", "object_0", "goal_0"))
+    assert apart_m(sim, symbols, "object_0", "goal_0") < 1e-6
     sim.set_joint(joint, opened_to(layout, joint))
     for place, expected in ((shut, False), (there, True)):
         sim._set_object(bowl, (*place, *symbols.goals["goal_0"][3:]))

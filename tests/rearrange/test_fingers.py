@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 
 from planner.scenarios import load_scenario
-from rearrange.env.scenario_episodes import scenario_episode
+from rearrange.command_line.cli import main
+from rearrange.env.scenario_episodes import Scenario, scenario_episode
 from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.episodes.scene_check import Unsolvable, check_episode
@@ -22,6 +24,7 @@ from skills import make_env
 from tests.rearrange.grip import NAMES, measure, put_in_hand, simulator, taken
 
 HEAVY = "004_sugar_box"
+KITCHEN = Path(__file__).resolve().parents[2] / "examples" / "kitchen.xml"
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +160,21 @@ def test_scenarios_move_what_the_hand_takes():
         assert usual == scenario_episode(tidy, "val", index, 4, "fetch", "suction")
     with pytest.raises(UserError, match="set_table is not possible in .* 024_bowl is 159 mm wide, and the fingers"):
         scenario_episode(load_scenario("set_table").scenario, "val", 0, 4, hand="fingers")
+
+
+def test_a_scenario_that_moves_more_than_the_hand_takes_is_refused_with_the_reason():
+    many = Scenario("many", objects=("any",) * 15, starts=("open",) * 15, goals=("open",) * 15)
+    with pytest.raises(UserError, match="has 14 objects that the hand takes .*, and 15 times any is asked for"):
+        scenario_episode(many, "val", 0, 1, hand="fingers")
+
+
+def test_scenes_check_says_for_a_hand_what_its_robot_does_not_move(capsys):
+    for hand, answer in (("suction", 0), ("fingers", 1)):
+        main(["scenes", "check", f"dataset={KITCHEN}", f"hand={hand}"])
+        said = capsys.readouterr().out
+        assert said.count("the scene has what the hand does not take: 024_bowl is 159 mm wide, and the") == answer, said
+    assert main(["scenes", "check", f"dataset={KITCHEN}", "hand=hook"]) == 2
+    assert "hand=hook is not a hand of robot=fetch; it has suction, fingers." in capsys.readouterr().err
 
 
 def test_an_object_is_as_wide_in_the_list_as_in_the_home(sim):

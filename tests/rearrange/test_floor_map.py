@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 
 from rearrange.home.apartments.floor_grid import HEAD_HEIGHT_M
+from rearrange.home.mapping import floor_map
 from rearrange.home.mapping.floor_map import FREE, MAP_SIZE, OCCUPIED, SHOWN_CELL_M, UNKNOWN, map_of
+from rearrange.home.robot.cameras import camera_points
 from rearrange.home.robot.fetch import FETCH
+from rearrange.home.robot.stretch3 import STRETCH3
 from skills import make_env
 from skills.navigate import NavigateConfig
 
 KEYS = (*NavigateConfig().observation_keys, "floor_map")
 NOWHERE = (1e3, 0.0)
+
+
+@pytest.mark.parametrize("robot", [FETCH, STRETCH3], ids=["ahead", "to the right"])
+def test_a_pixel_is_where_the_head_camera_sees_it(robot):
+    ends = camera_points(robot.head, np.ones(64), np.arange(64)) - robot.head.position_m
+    assert floor_map._rays(8, robot.head).reshape(64, 3) == pytest.approx(ends, abs=1e-6)
 
 
 def navigating(**settings):

@@ -389,7 +389,6 @@ ARENAS = '''
 import gc
 import mujoco
 from rearrange.home.simulation.mujoco.compiled_home import load_home
-from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 
 def size_mb():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1]) / 1024

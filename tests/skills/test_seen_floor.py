@@ -8,6 +8,7 @@ import pytest
 from rearrange.home.apartments.floor_grid import CELL_M, blocked_cells, distance_field
 from rearrange.home.apartments.parts import box
 from rearrange.home.robot.fetch import FETCH
+from rearrange.home.robot.stretch3 import STRETCH3
 from skills.experts.seen_floor import SeenFloor
 
 GREY = (0.5, 0.5, 0.5)
@@ -23,10 +24,10 @@ def room(door_y, *more, high_m=2.0):
     return blocked_cells(SIZE, parts, ()), blocked_cells(SIZE, parts, (), 0.03, above_m=1.15)
 
 
-def floor(door_y=3.0, *more, **kwargs):
+def floor(door_y=3.0, *more, head=FETCH.head, **kwargs):
     blocked, opaque = room(door_y, *more, **kwargs)
     goals = np.array([[int(v / CELL_M) for v in GOAL]])
-    return SeenFloor(FETCH.head, blocked, opaque, goals, np.ones(blocked.shape, np.float32))
+    return SeenFloor(head, blocked, opaque, goals, np.ones(blocked.shape, np.float32))
 
 
 def at(field, point):
@@ -51,6 +52,13 @@ def test_a_wall_that_was_seen_is_in_the_way_and_only_what_it_shows_matters():
         ways.append(seen.field(3.2, 3.0).distance_m)
     assert np.array_equal(*ways)
     assert at(floor(0.8).field(3.2, 3.0), (3.2, 3.0)) + 0.3 < ways[0][int(3.2 / CELL_M), int(3.0 / CELL_M)]
+
+
+def test_a_camera_that_looks_to_the_right_shows_what_is_there():
+    seen = floor(head=STRETCH3.head)
+    seen.look((2.0, 3.0, math.pi / 2))
+    east, north = ((int(x / CELL_M), int(y / CELL_M)) for x, y in ((3.5, 3.0), (2.0, 4.5)))
+    assert seen.seen[east] and not seen.seen[north]
 
 
 def test_after_looking_around_the_way_is_the_shortest():

@@ -407,6 +407,7 @@ class ScenesOptions(Options):
               "folder of MuJoCo XML files, or one; measure: several, separated by commas, or null = our homes alone; "
               "list and check also Habitat's episodes of PointNav or ObjectNav, *.json.gz", path=True)
     robot: str = setting(DEFAULT, "check: who acts, a name that rearrange list says or package.module:Name")
+    hand: str | None = setting(None, "check: of the robot; null = its usual one, as the suction of the Fetch")
     scenes: str | None = setting(None, "view, measure, episodes: which, names with *, separated by commas; null = all "
                                        "for view and measure, those of the split for episodes")
     format: str = setting("habitat", "the simulator that shall load them", choices=("habitat",))

@@ -55,6 +55,12 @@ class Layout:
     blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
     """Of an external scene, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
 
+    def __hash__(self) -> int:
+        """Of its name alone: of all that it has it takes 0.03 ms, and what is kept for a layout is asked for at
+        every step.
+        """
+        return hash(self.name)
+
     def receptacle(self, name: str) -> Receptacle:
         """The receptacle of that name."""
         for receptacle in self.receptacles:

@@ -102,11 +102,12 @@ def map_of(robot: Robot, start: PlanePose) -> FloorMap:
 @lru_cache(maxsize=8)
 def _rays(size: int, camera: Camera) -> np.ndarray:
     """Of each pixel the direction in the base frame, per metre of depth: (size, size, 3) float32."""
-    dx, _, dz = (b - a for a, b in zip(camera.position_m, camera.target_m))
-    length = math.hypot(dx, dz)
-    ahead, up = np.array((dx, 0.0, dz)) / length, np.array((-dz, 0.0, dx)) / length
+    dx, dy, dz = (b - a for a, b in zip(camera.position_m, camera.target_m))
+    level = math.hypot(dx, dy)
+    length, x, y = math.hypot(level, dz), dx / level, dy / level
+    away, up = np.array((dx, dy, dz)) / length, np.array((-dz * x, -dz * y, level)) / length
     slopes = (np.arange(size) - (size - 1) / 2) * (2 * math.tan(math.radians(camera.fov_deg) / 2) / size)
-    rays = ahead + slopes[None, :, None] * np.array((0.0, -1.0, 0.0)) - slopes[:, None, None] * up
+    rays = away + slopes[None, :, None] * np.array((y, -x, 0.0)) - slopes[:, None, None] * up
     return rays.astype(np.float32)
 
 

@@ -37,7 +37,7 @@ def robot_named(word: str = DEFAULT, hand: str | None = None, key: str = "sim.ro
     found = next((robot for robot in robots if robot.hand.kind == hand), None)
     if found is None:
         kinds = ", ".join(robot.hand.kind for robot in robots)
-        raise UserError(f"sim.hand={hand} is not a hand of {said}; it has {kinds}.")
+        raise UserError(f"{key.removesuffix('robot')}hand={hand} is not a hand of {said}; it has {kinds}.")
     return found
 
 

@@ -139,6 +139,11 @@ class Camera:
     target_m: Point
     fov_deg: float = 90.0
 
+    @property
+    def bearing_rad(self) -> float:
+        """The direction in which it looks, seen from above: 0 along the x axis of the frame, to the left positive."""
+        return math.atan2(self.target_m[1] - self.position_m[1], self.target_m[0] - self.position_m[0])
+
 
 @dataclass(frozen=True)
 class Hand:
@@ -250,7 +255,8 @@ class Robot:
         low, high = self.arm.heights_m
         beyond = [height for height in heights_m if not low <= height <= high]
         if beyond:
-            return f"{name} is {beyond[0]:.2f} m high, and the arm takes things from {low:g} to {high:g} m"
+            return (f"{name} begins or ends {beyond[0]:.2f} m above the floor, and the arm takes things from {low:g} "
+                    f"to {high:g} m")
         return self.hand.refuses(name, half_extents_m)
 
     def camera(self, name: str) -> Camera:
