@@ -130,11 +130,12 @@ def scenario_episode(scenario: Scenario, split: str, index: int, num_layouts: in
 
 
 class NotPossible(UserError):
-    """A scenario is not possible in some scenes; why: in the last of them."""
+    """A scenario is not possible in some scenes; why: of the last of them, as in "has no fridge"."""
 
     def __init__(self, scenario: str, scenes: Sequence[str], why: str) -> None:
-        super().__init__(f"scenario {scenario} is not possible in scene{'s' * (len(scenes) > 1)} "
-                         f"{', '.join(scenes)}: {why}.")
+        several = len(scenes) > 1
+        super().__init__(f"scenario {scenario} is not possible in scene{'s' * several} {', '.join(scenes)}, "
+                         f"{'the last of ' * several}which {why}.")
         self.why = why
 
 
@@ -164,7 +165,7 @@ def scenario_episode_in(homes: Homes, scenario: Scenario, index: int, draws: int
                     check_episode(sim, episode, drawn=True)
                     return replace(episode, robot_start=random_start(sim, episode, rng))
                 except (_NoRoom, Unsolvable) as error:
-                    why = f"has no good one among {draws} arrangements, the last because {str(error).rstrip('.')}"
+                    why = f"allows none of {draws} arrangements, the last because {str(error).rstrip('.')}"
         except SceneLacks as error:
             why = error.lacking
     raise NotPossible(scenario.name, scenes, why)

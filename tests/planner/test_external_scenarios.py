@@ -136,7 +136,7 @@ def test_check_says_per_scenario_whether_a_scene_allows_it_and_why_not(dataset, 
 
 def test_a_scenario_that_scenes_do_not_allow_is_refused_with_the_reason(tmp_path):
     room = make_furnished_room(tmp_path / "room")
-    with pytest.raises(NotPossible, match="scenario prepare_groceries is not possible in scene .*: has no fridge"):
+    with pytest.raises(NotPossible, match="prepare_groceries is not possible in scene .*, which has no fridge"):
         scenario_episode_in(external_homes(room, "val", "furnished"), load_scenario("prepare_groceries").scenario, 0)
 
 

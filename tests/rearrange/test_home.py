@@ -415,6 +415,7 @@ def test_what_states_of_homes_took_the_system_has_back():
 
 def test_a_home_that_is_no_longer_kept_is_freed_at_once():
     """Without Python's search for cycles, which comes seldom where few objects are made."""
+    load_home.cache_clear()  # and with it homes that somebody else looks at
     sim = MujocoSimulator()
     sim.reset(generate_episode("pick", "val", 0))
     used = [weakref.ref(sim._copy), weakref.ref(sim.home)]
