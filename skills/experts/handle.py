@@ -38,6 +38,7 @@ _SPEED_M_S = 0.5  # of the handle
 _DOOR_BAR_M_S = 0.42  # with fingers around the bar of a door
 _STANDS_RAD_S = 0.4
 _PULL_PARTS = 14
+_SWING_STEPS = 40.0  # per radian that the base turns before fingers take a drawer: it then pulls along a curve
 _ASKEW_RAD, _ASKEW_STEPS = 1.1, 120.0  # of fingers to a door, at the end: the palm would pry them off its bar
 _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
@@ -223,7 +224,7 @@ class HandleExpert:
                         continue
                     cost = max(arm.steps(arm.start, found[0]), 10 + 40 * abs(drive) + 20 * abs(swing))
                     cost += arm.steps(*found) + 0.5 * arm.steps(found[1], rest)
-                    cost += 40.0 * abs(swing) * (across is not None and self.path.slides)
+                    cost += _SWING_STEPS * abs(swing) * (across is not None and self.path.slides)
                     if cost < best[0] and self.sense > 0:
                         blocked, base_rad = self._pull(base, clearance)
                         cost += BLOCKED_STEPS * blocked

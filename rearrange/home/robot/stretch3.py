@@ -47,7 +47,6 @@ WRIST = Camera((-0.172, 0.0, 0.06), (0.0, 0.0, 0.0))
 _GRASP_M = 0.215  # of the pads before the joint that rolls
 
 WHITE, GREY, DARK, BLACK = "0.92 0.92 0.92 1", "0.48 0.49 0.50 1", "0.16 0.16 0.17 1", "0.07 0.07 0.08 1"
-_PINK = "0.93 0.70 0.72 1"
 _NOTHING = 'contype="0" conaffinity="0"'
 _PAD = 'priority="2" condim="4" friction="1 0.01 0.0001" solref="0.0167 1" solimp="0.95 0.999 0.0005"'
 _OPTION = '<option cone="elliptic" impratio="10"/>'  # friction that holds: docs/findings/fingers.md
