@@ -20,6 +20,7 @@ from rearrange.home.apartments.segmentation import BUILDING, numbers_of
 from rearrange.home.pictures.meshes import MeshTable
 from rearrange.home.pictures.picture import Ghost, Sphere, WireBox
 from rearrange.home.pictures.raster_kernels import KINDS
+from rearrange.home.simulation.mujoco.build_model import things_of_shell
 from rearrange.home.simulation.mujoco.cameras import CEILING_GROUP
 from rearrange.home.simulation.mujoco.simulator import MujocoSimulator
 from rearrange.navigation.home_cache import Home
@@ -213,9 +214,9 @@ def _place(handle: Any, position: Any, quat: Any) -> None:
 
 
 def _walls(home: Any) -> frozenset[int]:
-    """Geoms of walls, windows and the front door; the parts of a layout follow floor and ceiling."""
-    numbers, _ = numbers_of(home.layout)
-    return frozenset(2 + i for i, number in enumerate(numbers) if number in _BUILT)
+    """Geoms of walls, windows and the front door."""
+    (numbers, _), first = numbers_of(home.layout), len(things_of_shell(home.layout))
+    return frozenset(first + i for i, number in enumerate(numbers) if number in _BUILT)
 
 
 def _cut(pieces: list[_Piece], height_m: float, top_m: float) -> list[_Piece]:

@@ -14,9 +14,10 @@ import numpy as np
 from rearrange.home.apartments import families as layout_families
 from rearrange.home.apartments.catalogue import CATALOGUES
 from rearrange.home.apartments.floor_grid import CELL_M, FloorGrid, blocked_cells
-from rearrange.home.apartments.floor_plan import Room
+from rearrange.home.apartments.floor_plan import WALL_HEIGHT_M, Room
 from rearrange.home.apartments.furnishing import DoesNotFit, Furnishing, decorate
 from rearrange.home.apartments.parts import Body, Furniture, Part, Receptacle, Rgb
+from rearrange.home.apartments.shell import with_shell
 from rearrange.home.apartments.standing import reachable_sides
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import PlanePose
@@ -26,7 +27,7 @@ __all__ = ["SPLIT_FAMILIES", "Layout", "Receptacle", "make_layout"]
 SPLIT_FAMILIES: dict[str, tuple[int, ...]] = {"train": (0, 1, 2), "val": (3,), "test": (4,), "unseen": (5,)}
 WIDE = "wide/"
 """Before the name of a split: its homes have furniture as varied as the world's."""
-_STREAM = {"standard": (), "wide": (1,)}  # of random numbers
+_STREAM, _SHELL_STREAM = {"standard": (), "wide": (1,)}, 2  # of random numbers
 MAX_DRAWS = 500
 MIN_FREE_ROOM_M2 = 0.8
 """Floor on which a robot can stand that every room must offer."""
@@ -52,6 +53,10 @@ class Layout:
     floor_rgb: Rgb
     furniture: tuple[Furniture, ...] = ()
     """What of `parts` and `bodies` belongs together, and what it is; not known of an external scene."""
+    ceiling_m: float | None = WALL_HEIGHT_M
+    """How high it is; None where there is none."""
+    ground_m: float = 0.1
+    """How far the floor is seen beyond that rectangle."""
     blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
     """Of an external scene, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
 
@@ -78,13 +83,14 @@ def make_layout(split: str, index: int) -> Layout:
     if index < 0:
         raise UserError(f"layout index {index} is negative; layouts are numbered from 0")
     families = SPLIT_FAMILIES[base]
-    family = families[index % len(families)]
-    rng = np.random.default_rng((list(SPLIT_FAMILIES).index(base), index, *_STREAM[furniture]))
+    family, seed = families[index % len(families)], (list(SPLIT_FAMILIES).index(base), index)
+    rng = np.random.default_rng((*seed, *_STREAM[furniture]))
     for _ in range(MAX_DRAWS):
         try:
-            return _checked(layout_families.draw(family, rng, CATALOGUES[furniture]), f"{split}/{index}", family)
+            layout = _checked(layout_families.draw(family, rng, CATALOGUES[furniture]), f"{split}/{index}", family)
         except DoesNotFit:
             continue
+        return with_shell(layout, np.random.default_rng((*seed, _SHELL_STREAM))) if furniture == "wide" else layout
     raise RuntimeError(f"layout {split}/{index}: {MAX_DRAWS} draws of family {family} failed the checks")
 
 

@@ -67,7 +67,7 @@ def test_a_killed_worker_ends_the_run_and_it_can_be_continued(tmp_path, mode, ca
         killed: list[int] = []
 
         def kill():
-            killed.append(workers()[-1])  # by process id, which starts again from the bottom now and then: either worker
+            killed.append(workers()[-1])  # by process id, and these start again from the bottom: either worker
             os.kill(killed[0], signal.SIGKILL)
 
         thread = when_saved(tmp_path, kill)

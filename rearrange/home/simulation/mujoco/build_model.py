@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rearrange.home.apartments.floor_plan import WALL_HEIGHT_M
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
 from rearrange.home.apartments.parts import Body, Part
@@ -51,6 +50,11 @@ HEADER = f"""<mujoco model="home">
 <default><geom friction="0.7 0.005 0.0001" solref="0.02 1"/></default>"""
 
 
+def things_of_shell(layout: Layout) -> list[str]:
+    """What the first geoms of a home are, in the order of `home_mjcf`; the parts of its layout follow."""
+    return ["floor"] if layout.ceiling_m is None else ["floor", "ceiling"]
+
+
 def compile_home(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Robot | None = None) -> mujoco.MjModel:
     """The MuJoCo model of a home with these objects (names of `OBJECTS`), parked outside it in a row, and a robot."""
     import mujoco
@@ -74,14 +78,12 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Ro
     discs = {_disc_name(part): part.half_size_m for part in layout.parts if _is_disc(part)}
     s = [HEADER, there.option, f"<asset>{there.assets}{''.join(map(_prism, discs, discs.values()))}</asset><worldbody>",
          '<light pos="5 4 6" dir="0 0 -1" directional="true"/>']
-    s.append(
-        f'<geom name="floor" type="plane" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.1" '
-        f'pos="{x / 2:.5g} {y / 2:.5g} 0" rgba="{_rgba(layout.floor_rgb)}" {FLOOR}/>'
-    )
-    s.append(
-        f'<geom name="ceiling" type="box" size="{x / 2 + 0.1:.5g} {y / 2 + 0.1:.5g} 0.05" '
-        f'pos="{x / 2:.5g} {y / 2:.5g} {WALL_HEIGHT_M + 0.05}" rgba="0.95 0.95 0.95 1" group="4" {DECORATION}/>'
-    )
+    middle, flat = f"{x / 2:.5g} {y / 2:.5g}", f"{x / 2 + layout.ground_m:.5g} {y / 2 + layout.ground_m:.5g}"
+    s.append(f'<geom name="floor" type="plane" size="{flat} 0.1" pos="{middle} 0" rgba="{_rgba(layout.floor_rgb)}" '
+             f'{FLOOR}/>')
+    if layout.ceiling_m is not None:
+        s.append(f'<geom name="ceiling" type="box" size="{flat} 0.05" pos="{middle} {layout.ceiling_m + 0.05}" '
+                 f'rgba="0.95 0.95 0.95 1" group="4" {DECORATION}/>')
     for part in layout.parts:
         s.append(_part(part, DECORATION if _is_disc(part) or not part.solid else STATIC, 'group="0"'))
         if _is_disc(part):

@@ -13,6 +13,7 @@ from rearrange.home.pictures.looks import Looks, linear_colors
 from rearrange.home.pictures.photograph import photograph
 from rearrange.home.pictures.raster import DepthCamera, Poses, shape_table
 from rearrange.home.robot.robot import RANGE_M, Camera
+from rearrange.home.simulation.mujoco.build_model import things_of_shell
 from rearrange.home.simulation.mujoco.compile_kernels import FILM, compile_once
 from rearrange.home.simulation.mujoco.compiled_home import CACHED_HOMES, CompiledHome
 from rearrange.home.simulation.mujoco.contacts import BASE
@@ -70,7 +71,7 @@ def things_of_geoms(home: CompiledHome, index_of_slot: Mapping[int, int]) -> np.
     """(ngeom,) numbers of `rearrange.home.apartments.segmentation`; objects that wait outside are nothing."""
     model, count, parts = home.model, len(index_of_slot), home.robot.parts
     still, bodies = segmentation.numbers_of(home.layout, count)
-    still = [segmentation.BUILDING["floor"], segmentation.BUILDING["ceiling"], *still]  # the order of `home_mjcf`
+    still = [*(segmentation.BUILDING[thing] for thing in things_of_shell(home.layout)), *still]
     of_body = dict(zip((body.name for body in home.layout.bodies), bodies))
     things = np.full(model.ngeom, segmentation.NOTHING, np.int32)
     things[:len(still)] = still

@@ -13,10 +13,11 @@ import numpy as np
 
 from rearrange.home.apartments import segmentation
 from rearrange.home.apartments.episodes import Marker
+from rearrange.home.apartments.shell import GROUND_M
 from rearrange.home.axis_conventions import Point
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import rotate
-from rearrange.home.pictures.meshes import MeshTable, mesh_table
+from rearrange.home.pictures.meshes import Mesh, MeshTable, mesh_table
 from rearrange.home.robot import robot_named
 from rearrange.home.robot.robot import Robot
 from rearrange.home.scene_files.data_set import ENDING, DataSet
@@ -24,7 +25,7 @@ from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.mujoco.collision_filter import measure
 from rearrange.home.simulation.mujoco.compiled_home import FRONT_REACH_M, CompiledHome, addresses
-from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of
+from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of, ground_around
 from rearrange.home.simulation.scenes.found_surfaces import found_receptacles
 from rearrange.home.simulation.scenes.mjcf import ENDING as MJCF_ENDING
 from rearrange.home.simulation.scenes.mjcf import MjcfHomes, is_mjcf
@@ -36,6 +37,7 @@ from rearrange.home.simulation.scenes.scene_parts import STAGE, STILL, Pieces, c
 KEPT_SCENES = 32
 
 _RAY_GROUPS = np.array([1, 1, 0, 0, 0, 0], np.uint8)
+_GROUND_RGB = (0.6, 0.58, 0.55)
 _LEVEL, _FLOOR_M, _CEILING_M = 0.9, 0.1, 2.0  # uprightness of a level normal, highest floor, lowest ceiling
 
 
@@ -176,8 +178,17 @@ def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tu
     scene = [replace(mesh, row=0, vertices=mesh.vertices + shift) if mesh.row == STILL else
              replace(mesh, row=bodies[mesh.row]) for mesh in loaded.pieces.meshes]
     first = 1 + max((mesh.owner for mesh in scene), default=0)
+    if not len(loaded.pieces.floor):
+        scene.append(_ground(loaded))
     return mesh_table([*scene, *(replace(mesh, row=body, owner=first + k) for k, (body, file) in enumerate(own)
                                  for mesh in own_object(file, path).meshes)])
+
+
+def _ground(loaded: LoadedScene) -> Mesh:
+    """What the robot stands on, to the horizon, of a scene that says nothing of a floor."""
+    corners = ground_around((*loaded.pieces.walls, *loaded.pieces.solids), 0.0, GROUND_M).reshape(-1, 3)
+    return Mesh(0, corners - (*loaded.home.origin_m[:2], 0.0), np.arange(6).reshape(2, 3),
+                lambda: np.array(_GROUND_RGB), STAGE)
 
 
 @lru_cache(maxsize=KEPT_SCENES)
