@@ -37,7 +37,9 @@ class DistanceField:
         return interpolate(self.distance_m, x, y, CELL_M)
 
     def descend(self, x: float, y: float, reach_m: float = 0.4) -> tuple[float, float]:
-        """The free cell within `reach_m` that is nearest to the goal: where to steer next."""
+        """The free cell within `reach_m` that is nearest to the goal: where to steer next. Where there is none, as
+        outside of a home without walls, it is the nearest one.
+        """
         return _descend(self.distance_m, x, y, reach_m, CELL_M)
 
 
@@ -218,4 +220,6 @@ def _descend(distance, x, y, reach, cell):
         for j in range(max(0, cj - r), min(ny, cj + r + 1)):
             if (i - ci) ** 2 + (j - cj) ** 2 <= r * r and distance[i, j] < best:
                 best, bi, bj = distance[i, j], i, j
+    if best == np.inf:
+        bi, bj = _nearest(distance < 1e5, x / cell - 0.5, y / cell - 0.5)
     return (bi + 0.5) * cell, (bj + 0.5) * cell
