@@ -17,7 +17,7 @@ from rearrange.home.apartments.parts import Body, Part, Piece, Receptacle, box
 
 _HEIGHT_M: dict[str, Range] = {"table": (0.64, 0.95), "coffee_table": (0.32, 0.54)}
 _BOARD_M = 0.02  # how thick boards are
-_HIGHEST_M, _LOWEST_M = 1.2, 0.10  # of boards
+_HIGHEST_M, _LOWEST_M = 1.3, 0.10  # of boards
 _GAP_M = (0.13, 0.46)  # between two boards
 
 

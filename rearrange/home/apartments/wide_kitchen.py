@@ -33,6 +33,7 @@ SHOWN_SHARE = 0.5
 of what collides."""
 _FRONT_X = FACE_X + 0.08  # footprint, with handles
 _BOTTOM_M = 0.012
+_HIGHEST_BOARD_M = 1.32  # of a fridge; the arm takes things from 1.3 m
 _EDGE_M = 0.015  # of a frame, beside a front
 CLEAR_M = 1.05  # of floor before counter and fridge
 
@@ -169,8 +170,9 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
 
     The door's frame sits on the hinge at the front of the carcass, so the closed door lies in x > 0.
     """
-    half_y, height = rng.uniform(0.29, 0.40), rng.uniform(1.55, 2.05)
-    freezer, depth, door = rng.uniform(0.48, 0.90), rng.uniform(0.55, 0.72), rng.uniform(0.03, 0.075)
+    half_y, freezer = rng.uniform(0.29, 0.40), rng.uniform(0.48, 0.85) if rng.random() < 0.5 else rng.uniform(0.85, 1.2)
+    height = rng.uniform(max(1.55, freezer + 0.55), 2.15)
+    depth, door = rng.uniform(0.55, 0.72), rng.uniform(0.03, 0.075)
     back = -(depth + door + 0.08) / 2
     hinge_x, front = back + depth, -back
     white, t, edge = palette.white, 0.03, hinge_x - 0.05
@@ -187,7 +189,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
     tops = [*(z - _BOTTOM_M for z in levels[1:]), height - t]
     boards = tuple(Receptacle(f"fridge_{k}", "fridge", (middle_x, 0, z), (half_x, half_y - t), clearance_m=top - z,
                               sides=(FRONT,), closed=True, link="fridge_door")
-                   for k, (z, top) in enumerate(zip(levels, tops)) if z < 1.3)
+                   for k, (z, top) in enumerate(zip(levels, tops)) if z < _HIGHEST_BOARD_M)
     widest = rng.uniform(2.15, 2.6)
     behind, ahead = hinge_x - door - 0.01, hinge_x + 2 * half_y + 0.05
     aside = half_y - 2 * half_y * math.cos(widest) + 0.15
@@ -200,7 +202,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
 def _levels(rng: np.random.Generator, freezer: float, top: float) -> list[float]:
     """Heights of the boards, from the lowest; one of them has 0.3 m above it, within the arm's reach."""
     levels = [freezer]
-    while levels[-1] + 0.32 < min(top - 0.3, 1.22) and len(levels) < 3:
+    while levels[-1] + 0.32 < min(top - 0.3, 1.4) and len(levels) < 3:
         levels.append(levels[-1] + rng.uniform(0.14, 0.45))
     return [z for z in levels if z < top - 0.3]
 
