@@ -12,7 +12,15 @@ from rearrange.command_line.cli import main
 from rearrange.home.apartments.kitchen import DRAWER_RANGE_M, HANDLE_RADIUS_M, HANDLE_STANDOFF_M
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.simulation.measures import command
-from rearrange.home.simulation.measures.floor_measures import chords_at, clearance, section, ways_to
+from rearrange.home.simulation.measures.floor_measures import (
+    ENCLOSED,
+    chords_at,
+    clearance,
+    ends_at,
+    is_covered,
+    section,
+    ways_to,
+)
 from rearrange.home.simulation.measures.furniture_measures import front_yaw, group_of
 from rearrange.home.simulation.measures.measured_set import MeasuredSet, position, said, verdict
 from rearrange.home.simulation.measures.relief import BAR, CELL_M, FLAT, RECESSED, edge_above, front_of
@@ -100,6 +108,17 @@ def test_rooms_end_at_walls():
     chords = chords_at(np.array([(1.0, 0.5), (1.0, 2.5)]), lines, (5.0, 4.0))
     assert np.allclose(chords, [(2.0, 3.0), (5.0, 3.0)]), "the second looks past the end of the wall"
     assert len(section(walls, 2.5)) == 0
+
+
+def test_a_home_is_enclosed_by_a_ceiling_and_by_walls():
+    slab = boxes(((0.0, 0.0, 2.4), (3.0, 2.0, 2.5)), ((0.0, 0.0, 0.7), (9.0, 9.0, 0.8)))
+    points = np.array([(1.0, 1.0), (2.9, 1.9), (3.1, 1.0)])
+    assert is_covered(points, slab).tolist() == [True, True, False], "a table is no ceiling"
+    ends = ends_at(points[:1], section(boxes(((2.0, 0.0, 0.0), (2.1, 1.5, 2.4))), 1.1))
+    assert ends[0].tolist() == [[-np.inf, 2.0], [-np.inf, np.inf]]
+    said = {kind: [values_of(shapes_of_apartment(f"wide/val/{index}"))["floor", what][0] for what in ENCLOSED]
+            for index, kind in enumerate(("closed", "open above", "no walls"))}
+    assert said == {"closed": ["yes", "yes"], "open above": ["no", "yes"], "no walls": ["no", "no"]}
 
 
 def test_the_way_to_a_surface_is_as_wide_as_its_narrowest_place():

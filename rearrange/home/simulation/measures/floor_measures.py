@@ -1,4 +1,4 @@
-"""Measures of the floor of one home: rooms between walls, and the ways that furniture leaves between."""
+"""Measures of the floor of one home: what encloses it, rooms between walls, the ways that furniture leaves between."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from rearrange.home.simulation.measures.furniture_measures import Values
 from rearrange.home.simulation.measures.shapes import HomeShapes
 
 _ABOVE_FURNITURE_M = 2.2  # at this height only walls stand
+_EYES_M, _LEVEL = 1.1, 0.9  # height of the head camera; uprightness of a level normal
+ENCLOSED = ("ceiling above", "walls around")
+_SHARE = 0.5  # share of the floor with a ceiling above, and of level views that end at something, of enclosed homes
 _EVERY = 5  # cells between points that rooms are measured at
 _PERCENTILES = (10, 50, 90)  # of the floor, that stand for its narrow, usual and wide rooms
 WAY, WIDEST_WAY_M = "narrowest on the way to a surface (m)", 1.6  # what is wider counts as so wide
@@ -25,7 +28,11 @@ def floors(home: HomeShapes) -> Values:
     cells = np.argwhere(reachable)
     chosen = cells[(cells % _EVERY == 0).all(axis=1)]
     if len(chosen):
-        chords = chords_at((chosen + 0.5) * CELL_M, section(home.still_seen, _ABOVE_FURNITURE_M), home.layout.size_m)
+        points, size_m = (chosen + 0.5) * CELL_M, home.layout.size_m
+        yield "floor", ENCLOSED[0], _said(is_covered(points, home.still_seen).mean())
+        ends = ends_at(points, section(home.still_seen, _EYES_M))
+        yield "floor", ENCLOSED[1], _said(np.isfinite(ends).mean())
+        chords = chords_at(points, section(home.still_seen, _ABOVE_FURNITURE_M), size_m)
         for name, lengths in (("shorter", chords.min(axis=1)), ("longer", chords.max(axis=1))):
             for value in np.percentile(lengths, _PERCENTILES):
                 yield "floor", f"between walls, {name} way (m)", float(value)
@@ -49,9 +56,29 @@ def section(triangles: np.ndarray, height_m: float) -> np.ndarray:
     return lines
 
 
-def chords_at(points: np.ndarray, lines: np.ndarray, size_m: tuple[float, float]) -> np.ndarray:
-    """(n, 2) along x and along y: how far it is from wall to wall through points (n, 2)."""
-    found = np.empty((len(points), 2))
+def _said(share: float) -> str:
+    return "yes" if share > _SHARE else "no"
+
+
+def is_covered(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    """(n,) over which of points (n, 2) a level triangle of (m, 3, 3) lies, higher than furniture is."""
+    normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    level = np.abs(normals[:, 2]) > _LEVEL * np.linalg.norm(normals, axis=1)
+    flat = triangles[level & (triangles[:, :, 2].min(axis=1) > _ABOVE_FURNITURE_M)][:, :, :2]
+    covered = np.zeros(len(points), bool)
+    for triangle in flat:
+        sides = np.roll(triangle, -1, axis=0) - triangle
+        to_point = points[:, None] - triangle
+        turns = sides[:, 0] * to_point[..., 1] - sides[:, 1] * to_point[..., 0]
+        covered |= (turns >= 0).all(axis=1) | (turns <= 0).all(axis=1)
+    return covered
+
+
+def ends_at(points: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """(n, 2, 2) along x and along y: where lines (m, 2, 2) end the view from points (n, 2), behind and ahead; infinite
+    where nothing does.
+    """
+    found = np.empty((len(points), 2, 2))
     for axis in (0, 1):
         a, b = lines[:, 0], lines[:, 1]
         across = 1 - axis
@@ -59,9 +86,14 @@ def chords_at(points: np.ndarray, lines: np.ndarray, size_m: tuple[float, float]
             crosses = (a[:, across] > point[across]) != (b[:, across] > point[across])
             p, q = a[crosses], b[crosses]
             at = p[:, axis] + (point[across] - p[:, across]) / (q - p)[:, across] * (q - p)[:, axis]
-            before, behind = at[at < point[axis]], at[at >= point[axis]]
-            found[row, axis] = (behind.min() if len(behind) else size_m[axis]) - (before.max() if len(before) else 0.0)
+            found[row, axis] = (at[at < point[axis]].max(initial=-np.inf), at[at >= point[axis]].min(initial=np.inf))
     return found
+
+
+def chords_at(points: np.ndarray, lines: np.ndarray, size_m: tuple[float, float]) -> np.ndarray:
+    """(n, 2) along x and along y: how far it is from wall to wall through points (n, 2), or to the end of the floor."""
+    behind, ahead = np.moveaxis(ends_at(points, lines), -1, 0)
+    return np.where(np.isfinite(ahead), ahead, size_m) - np.where(np.isfinite(behind), behind, 0.0)
 
 
 def ways_to(obstacles: np.ndarray, places: tuple[Receptacle, ...]) -> dict[str, float]:

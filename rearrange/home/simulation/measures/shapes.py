@@ -15,11 +15,11 @@ import numpy as np
 from rearrange.home.apartments.floor_grid import CELL_M, blocked_cells
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.layouts import Layout
-from rearrange.home.apartments.parts import Body, Part
+from rearrange.home.apartments.parts import Body, Part, box
 from rearrange.home.episodes.generator import SceneLacks
 from rearrange.home.geometry import rotate
 from rearrange.home.scene_files.surfaces import moved, surface, transform
-from rearrange.home.simulation.mujoco.build_model import compile_home, handle_part
+from rearrange.home.simulation.mujoco.build_model import CEILING_M, compile_home, handle_part
 from rearrange.home.simulation.scenes import floor
 from rearrange.home.simulation.scenes.model import compile_scene
 from rearrange.home.simulation.scenes.scene import load_scene
@@ -77,7 +77,9 @@ def shapes_of_apartment(scene: str) -> HomeShapes:
     layout = scene_layout(scene)
     model = compile_home(layout, ())
     touched = touched_triangles(model)
-    seen = _joined([triangles_of(part) for part in layout.parts if part.solid])
+    (x, y), z = layout.size_m, layout.ceiling_m
+    above = [] if z is None else [box((0.0, 0.0, z), (x, y, z + CEILING_M), (1.0, 1.0, 1.0))]
+    seen = _joined([triangles_of(part) for part in (*layout.parts, *above) if part.solid])
     obstacles = blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m=CELL_M / 2, above_m=THIN_M)
     openings = tuple(_opening_of_body(body, touched[body.name], model) for body in layout.bodies)
     return HomeShapes(layout, openings, seen, touched[_WORLD], obstacles)

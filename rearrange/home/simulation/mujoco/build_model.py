@@ -26,6 +26,7 @@ FRICTION = {"slide": 2.0, "hinge": 0.6}  # N, N m: dry friction of joints of whi
 PARKING_M = (-20.0, -20.0)
 """Where object 0 waits outside the home; object i waits 0.5 m * i further along x."""
 
+CEILING_M = 0.1  # how thick it is
 FLOOR_TYPE = 16  # contype of what the base does not touch: the floor, and in other scenes what lies flat on it
 STATIC, ARTICULATED, FLOOR, BASE, ARM, OBJECT, DECORATION = (
     f'contype="{contype}" conaffinity="{conaffinity}"'
@@ -82,7 +83,8 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Ro
     s.append(f'<geom name="floor" type="plane" size="{flat} 0.1" pos="{middle} 0" rgba="{_rgba(layout.floor_rgb)}" '
              f'{FLOOR}/>')
     if layout.ceiling_m is not None:
-        s.append(f'<geom name="ceiling" type="box" size="{flat} 0.05" pos="{middle} {layout.ceiling_m + 0.05}" '
+        half = CEILING_M / 2
+        s.append(f'<geom name="ceiling" type="box" size="{flat} {half}" pos="{middle} {layout.ceiling_m + half}" '
                  f'rgba="0.95 0.95 0.95 1" group="4" {DECORATION}/>')
     for part in layout.parts:
         s.append(_part(part, DECORATION if _is_disc(part) or not part.solid else STATIC, 'group="0"'))
