@@ -45,7 +45,7 @@ def test_the_time_left_goes_by_the_work_where_steps_do_not_all_take_as_long(cloc
         told(3, 3, 0.5)
         clock.now += 30
         told(4, 4)
-    assert [line.split("left ")[1] for line in out.getvalue().splitlines()] == ["1:00", "9:45"]
+    assert [line.split("left ")[1] for line in out.getvalue().splitlines()] == ["?", "1:00", "9:45"]
 
 
 def test_plain_lines_come_every_ten_seconds_and_at_the_end(clock):
@@ -105,6 +105,7 @@ def test_a_closed_terminal_ends_nothing(clock, live):
 def test_counting_episodes(clock):
     out = io.StringIO()
     with counting(4, "eval pick", out=out) as told:
+        assert out.getvalue() == "eval pick  0/4 0%  left ?\n", "before the first has ended"
         for done in range(1, 5):
             clock.now += 1
             told(done, done // 2)
