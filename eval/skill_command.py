@@ -81,7 +81,7 @@ def evaluate_skill(options: EvalOptions, run: Run) -> dict[str, float]:
         print_table(figures, run)
         evaluation.write(run.path, figures, finished)
 
-    with counting(count, f"eval {skill}", log=run.log) as progress:
+    with counting(count, f"eval {skill}", run.silent, log=run.log) as progress:
         results = evaluation.evaluate(job, options.workers, progress, keep)
     figures = evaluation.summary(job, results)
     if run.silent:  # of several tasks, the first writes and prints

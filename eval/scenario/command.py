@@ -65,7 +65,7 @@ def evaluate(options: EvalOptions, run: Run) -> dict[str, float]:
         hab_figures.print_table(figures, run)
         _write(run, job, figures, finished, options.handoff_tries)
 
-    with counting(job.episodes, f"eval {job.scenario.name}", log=run.log) as progress:
+    with counting(job.episodes, f"eval {job.scenario.name}", run.silent, log=run.log) as progress:
         results = hab.evaluate(job, options.workers, progress, keep)
     figures = hab_figures.summary(job, results)
     if run.silent:  # of several tasks, the first writes, films and prints

@@ -168,7 +168,7 @@ def test_a_run_of_an_older_version_goes_on(tmp_path):
 def test_an_interrupted_evaluation_keeps_what_it_has_finished(tmp_path):
     process = start(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=5000", "workers=2", "name=cut")
     run = tmp_path / "outputs/eval/pick/cut"
-    wait_until(lambda: (run / "log.txt").exists() and "eval pick  " in (run / "log.txt").read_text(), process)
+    wait_until(lambda: (run / "log.txt").exists() and "  success " in (run / "log.txt").read_text(), process)
     os.killpg(process.pid, signal.SIGINT)
     done = finish(process)
     figures = json.loads((run / "metrics.json").read_text())

@@ -118,8 +118,8 @@ def test_files_of_the_user_are_not_taken_for_ours(tmp_path):
 def test_a_killed_process_ends_an_evaluation_with_a_sentence(tmp_path):
     process = start(tmp_path, "eval", "skill=pick", "agent=zero", "episodes=5000", "workers=2", "name=killed")
     run = tmp_path / "outputs/eval/pick/killed"
-    wait_until(lambda: (run / "log.txt").exists() and "eval pick  " in (run / "log.txt").read_text(), process)
-    os.kill(max(session_members(process.pid)), signal.SIGKILL)
+    wait_until(lambda: (run / "log.txt").exists() and "  success " in (run / "log.txt").read_text(), process)
+    os.kill(max(set(session_members(process.pid)) - {process.pid}), signal.SIGKILL)
     done = finish(process, 30)
     assert done.returncode == 1 and done.stderr.startswith("rearrange eval: evaluation process "), done.stderr
     assert "was killed by SIGKILL" in done.stderr and "Traceback" not in done.stderr

@@ -166,11 +166,12 @@ class Progress:
 
 
 @contextmanager
-def counting(total: int, title: str, **options: Any) -> Iterator[Callable[..., None]]:
+def counting(total: int, title: str, silent: bool = False, **options: Any) -> Iterator[Callable[..., None]]:
     """Progress of episodes: gives a function to call with (episodes done, successes so far), and with the share of the
     work that is done where episodes do not all take as long."""
     with Progress(total, title, unit="episodes", **options) as progress:
-        progress.update(0, {})  # the first episode of a scenario may take minutes
+        if not silent:
+            progress.update(0, {})  # the first episode of a scenario may take minutes
         yield lambda done, successes, *work: progress.update(done, {"episode/success": successes / max(done, 1)}, *work)
 
 
