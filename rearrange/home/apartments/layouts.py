@@ -55,8 +55,8 @@ class Layout:
     """What of `parts` and `bodies` belongs together, and what it is; not known of an external scene."""
     ceiling_m: float | None = WALL_HEIGHT_M
     """How high it is; None where there is none."""
-    ground_m: float = 0.1
-    """How far the floor is seen beyond that rectangle."""
+    ground_m: float = 0.0
+    """How far the floor goes on beyond that rectangle, where no walls end it."""
     blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
     """Of an external scene, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
 

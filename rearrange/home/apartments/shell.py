@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CLOSED, OPEN_ABOVE = 0.4, 0.75  # shares of wide homes: with a ceiling, and up to here with walls alone; the rest: none
 CLOSED_M, OPEN_M = (2.3, 2.8), (1.2, 2.8)  # heights of their walls
 GROUND_M = 30.0
-"""Of floor to every side of a home without walls, so that it is seen to the horizon."""
+"""Of floor around a home without walls, so that it is seen to the horizon; robots may drive there."""
 _WINDOW_M = 2.1  # what windows and the front door need of a wall
 _ON_WALLS = ("window", "entrance")
 
@@ -39,7 +39,7 @@ def with_shell(layout: Layout, rng: np.random.Generator) -> Layout:
         rest = rest[:_end_of_furniture(layout) - first]
     furniture = tuple(_moved(piece, len(walls) - first) for piece in layout.furniture)
     return replace(layout, parts=(*walls, *rest), furniture=furniture, ceiling_m=ceiling_m,
-                   ground_m=layout.ground_m if walls else GROUND_M)
+                   ground_m=0.0 if walls else GROUND_M)
 
 
 def _is_wall(part: Part) -> bool:

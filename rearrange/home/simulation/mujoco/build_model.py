@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rearrange.home.apartments.floor_plan import WALL_HALF_M
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.objects import OBJECTS, STANDARD_SET, ObjectModel
 from rearrange.home.apartments.parts import Body, Part
@@ -79,7 +80,8 @@ def home_mjcf(layout: Layout, objects: tuple[str, ...] = STANDARD_SET, robot: Ro
     discs = {_disc_name(part): part.half_size_m for part in layout.parts if _is_disc(part)}
     s = [HEADER, there.option, f"<asset>{there.assets}{''.join(map(_prism, discs, discs.values()))}</asset><worldbody>",
          '<light pos="5 4 6" dir="0 0 -1" directional="true"/>']
-    middle, flat = f"{x / 2:.5g} {y / 2:.5g}", f"{x / 2 + layout.ground_m:.5g} {y / 2 + layout.ground_m:.5g}"
+    beyond = layout.ground_m + 2 * WALL_HALF_M
+    middle, flat = f"{x / 2:.5g} {y / 2:.5g}", f"{x / 2 + beyond:.5g} {y / 2 + beyond:.5g}"
     s.append(f'<geom name="floor" type="plane" size="{flat} 0.1" pos="{middle} 0" rgba="{_rgba(layout.floor_rgb)}" '
              f'{FLOOR}/>')
     if layout.ceiling_m is not None:

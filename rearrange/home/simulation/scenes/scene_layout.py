@@ -15,6 +15,7 @@ from rearrange.home.apartments.episodes import Marker
 from rearrange.home.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.parts import Body, Receptacle
+from rearrange.home.apartments.shell import GROUND_M
 from rearrange.home.apartments.standing import HAND_M, MIN_SHARE, STAND_M
 from rearrange.home.axis_conventions import Point
 from rearrange.home.geometry import PlanePose, from_frame, rotate, to_frame, wrap_angle
@@ -87,7 +88,7 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
     bodies = [drawer_body(name, link, markers) for name, link in named.items()]
     size = tuple((CELL_M * (np.array(scene.blocked.shape) - 0.5)).tolist())  # rounded up to cells it is the grid's
     bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, _NOWHERE, (0.5, 0.5, 0.5),
-                  blocked_floor=scene.blocked)
+                  blocked_floor=scene.blocked, ground_m=GROUND_M)
     fridge = _NOWHERE
     if doors:
         fridge = _front(scene.roots[doors[0].handle], doors[0])
