@@ -128,14 +128,16 @@ def test_episodes_take_place_in_the_homes_that_are_asked_for():
 
 
 def test_wide_homes_are_exported_and_read_back(tmp_path):
+    """The first three have a ceiling, walls alone, and neither."""
     out = tmp_path / "homes"
-    assert main(["scenes", "export", f"out={out}", "count=1", "furniture=wide", "episodes_of=[open_cabinet]"]) == 0
-    episode = read_episodes(out / "episodes" / "wide" / "val" / "open_cabinet.json.gz")[0]
-    assert episode.scene == "wide/val/0"
+    assert main(["scenes", "export", f"out={out}", "count=3", "furniture=wide", "episodes_of=[open_cabinet]"]) == 0
+    episodes = read_episodes(out / "episodes" / "wide" / "val" / "open_cabinet.json.gz")
     scene, ours = SceneSimulator(SimulatorConfig(), out / "rearrange.scene_dataset_config.json"), MujocoSimulator()
-    scene.reset(scene.convert_episode(episode)), ours.reset(episode)
-    places = {place.name for place in scene.home.layout.receptacles}
-    assert {place.name for place in ours.home.layout.receptacles} == places
+    for index, episode in enumerate(episodes):
+        assert episode.scene == f"wide/val/{index}"
+        scene.reset(scene.convert_episode(episode)), ours.reset(episode)
+        places = {place.name for place in scene.home.layout.receptacles}
+        assert {place.name for place in ours.home.layout.receptacles} == places
 
 
 def test_some_flat_fronts_show_a_bar_that_nothing_touches():

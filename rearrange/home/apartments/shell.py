@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 CLOSED, OPEN_ABOVE = 0.4, 0.75  # shares of wide homes: with a ceiling, and up to here with walls alone; the rest: none
 CLOSED_M, OPEN_M = (2.3, 2.8), (1.2, 2.8)  # heights of their walls
-GROUND_M = 30.0
-"""Of floor around a home without walls, so that it is seen to the horizon; robots may drive there."""
+GROUND_M = 12.0
+"""Of floor around a home without walls: a robot, which sees 10 m far, does not see its end."""
 _WINDOW_M = 2.1  # what windows and the front door need of a wall
 _ON_WALLS = ("window", "entrance")
 
