@@ -1,25 +1,37 @@
 """Write an episode file of Pick or Place for training where the hand has little room: under boards, and in fridges.
 
     python -m benchmarks.under_boards place count=500 out=under_boards/place.json.gz
-    rearrange train skill=place sim.furniture=both sim.episodes=under_boards/place.json.gz sim.episodes_share=0.3 ...
+    python -m benchmarks.under_boards place count=1500 along=4 out=under_boards/place_along.json.gz
+    rearrange train skill=place sim.furniture=both sim.episodes_share=0.5 "sim.episodes='under_boards/*'" ...
 
-They are those of wide training homes whose object lies there, or has its goal there: one in six of all.
+They are those of wide training homes whose object lies there, or has its goal there: one in six of all. With `along=`
+the expert acts in each, and so many of the states that it passed through are kept, as handoffs. A policy that begins
+there finds the rest of the way, and then the way there (Salimans and Chen 2018, "Learning Montezuma's Revenge from a
+Single Demonstration").
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
-from rearrange.home.apartments.episodes import Episode, write_episodes
+import numpy as np
+
+from rearrange.home.apartments.episodes import Episode, Handoff, write_episodes
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.episodes.generator import generate_episode
-from rearrange.home.errors import UserError
+from rearrange.home.errors import CannotStart, UserError
 from rearrange.home.settings.environment import HomeSettings
+from rearrange.home.simulation.simulator_interface import Simulator
+from skills import make_env
+from skills.experts import expert_class
 
 SKILLS = {"pick": "target_receptacles", "place": "goal_receptacles"}
+SHUT = 1e-3  # m or rad
 FRIDGE_BOARD_M, LITTLE_ROOM_M, BOARD_M = 0.9, 0.3, 0.45  # from this height on; with less above than this
 
 
@@ -41,20 +53,52 @@ def episodes(skill: str) -> Iterator[Episode]:
         index += 1
 
 
-def main(skill: str, count: int, out: Path) -> None:
-    """Write the first `count` of them."""
-    found = episodes(skill)
+def states_along(skill: str, each: int) -> Iterator[Episode]:
+    """Of each of these episodes, `each` states that its expert passed through on the way to its success."""
+    env, rng = make_env(skill, depth_size=0, split="train", furniture="wide", any_start=True), np.random.default_rng(0)
+    sim, task = env.unwrapped.sim, env.unwrapped.skill
+    for episode in episodes(skill):
+        try:
+            env.reset(options={"episode": episode})
+        except CannotStart:
+            continue
+        expert, states, over, info = expert_class(skill)(sim, task), [], False, {}
+        while not over:
+            states.append(_state(episode, sim, skill, len(states)))
+            _, _, terminated, truncated, info = env.step(expert.act())
+            over = terminated or truncated
+        if info["is_success"]:
+            chosen = rng.choice(range(len(states) // 5, len(states)), each, replace=False)
+            yield from (states[k] for k in sorted(chosen.tolist()))
+
+
+def _state(episode: Episode, sim: Simulator, skill: str, step: int) -> Episode:
+    """The present state as an episode in which a plan hands over to the skill."""
+    held, target = sim.held, next(iter(episode.targets))
+    poses = [pose if index == held else tuple(sim.object_pose(index)) for index, pose in enumerate(episode.start_poses)]
+    most = {body.name: body.range_m_or_rad[1] for body in sim.home.layout.bodies}
+    openings = {name: min(sim.joint_position(name), most[name]) for name in sim.home.handles}
+    handoff = Handoff(skill, target, held, None if held is None else tuple(sim.object_pose(held)),
+                      tuple(sim.arm_positions().tolist()))
+    return replace(episode, id=f"{episode.id}/{step}", start_poses=tuple(poses), robot_start=tuple(sim.base_pose),
+                   articulated={name: value for name, value in openings.items() if value > SHUT}, handoff=handoff)
+
+
+def main(skill: str, count: int, out: Path, along: int = 0) -> None:
+    """Write the first `count` of them, or of the states along the ways of experts."""
+    found = list(islice(states_along(skill, along) if along else episodes(skill), count))
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_episodes(out, [next(found) for _ in range(count)])
+    write_episodes(out, found)
     print(f"{out}: {count} episodes of {skill}")
 
 
 if __name__ == "__main__":
     given = dict(word.partition("=")[::2] for word in sys.argv[2:])
-    if len(sys.argv) < 2 or sys.argv[1] not in SKILLS or not given.get("count", "500").isdigit() or given.keys() - {
-            "count", "out"}:
+    numbers = {"count": given.pop("count", "500"), "along": given.pop("along", "0")}
+    out = Path(given.pop("out", f"{(*sys.argv, '')[1]}.json.gz"))
+    if len(sys.argv) < 2 or sys.argv[1] not in SKILLS or given or not all(map(str.isdigit, numbers.values())):
         sys.exit(__doc__)
     try:
-        main(sys.argv[1], int(given.get("count", "500")), Path(given.get("out", f"{sys.argv[1]}.json.gz")))
+        main(sys.argv[1], int(numbers["count"]), out, int(numbers["along"]))
     except (UserError, OSError) as error:
         sys.exit(f"benchmarks.under_boards: {error}")
