@@ -32,7 +32,8 @@ from skills.experts import expert_class
 
 SKILLS = {"pick": "target_receptacles", "place": "goal_receptacles"}
 SHUT = 1e-3  # m or rad
-FRIDGE_BOARD_M, LITTLE_ROOM_M, BOARD_M = 0.9, 0.3, 0.45  # from this height on; with less above than this
+FRIDGE_BOARD_M, BOARD_M = 0.9, 0.45  # boards of fridges and of shelves count from this height on,
+LITTLE_ROOM_M = 0.3  # and those of fridges with less than this above them
 
 
 def has_little_room(place: Receptacle) -> bool:
@@ -86,19 +87,35 @@ def _state(episode: Episode, sim: Simulator, skill: str, step: int) -> Episode:
 
 def main(skill: str, count: int, out: Path, along: int = 0) -> None:
     """Write the first `count` of them, or of the states along the ways of experts."""
-    found = list(islice(states_along(skill, along) if along else episodes(skill), count))
     out.parent.mkdir(parents=True, exist_ok=True)
+    found = list(islice(states_along(skill, along) if along else episodes(skill), count))
     write_episodes(out, found)
     print(f"{out}: {count} episodes of {skill}")
 
 
+def _asked(words: list[str]) -> tuple[str, int, Path, int]:
+    """The arguments of `main`. Raises UserError for what is none."""
+    skill, given = words[0], dict(word.partition("=")[::2] for word in words[1:])
+    if skill not in SKILLS:
+        raise UserError(f"{skill} is none of {', '.join(SKILLS)}.")
+    if lacking := given.keys() - {"count", "out", "along"}:
+        raise UserError(f"there is no {lacking.pop()}=; there are count=, out= and along=.")
+    for name in ("count", "along"):
+        value = given.get(name, "1")
+        if not (value.isascii() and value.isdigit() and int(value)):
+            raise UserError(f"{name}={value} must be a whole number above 0.")
+    out = Path(given.get("out", f"{skill}.json.gz"))
+    if not out.name.endswith(".json.gz") or out.is_dir():
+        raise UserError(f"out={out} must be a file *.json.gz.")
+    return skill, int(given.get("count", "500")), out, int(given.get("along", "0"))
+
+
 if __name__ == "__main__":
-    given = dict(word.partition("=")[::2] for word in sys.argv[2:])
-    numbers = {"count": given.pop("count", "500"), "along": given.pop("along", "0")}
-    out = Path(given.pop("out", f"{(*sys.argv, '')[1]}.json.gz"))
-    if len(sys.argv) < 2 or sys.argv[1] not in SKILLS or given or not all(map(str.isdigit, numbers.values())):
-        sys.exit(__doc__)
+    if len(sys.argv) < 2 or sys.argv[1] == "--help":
+        print(__doc__)
+        sys.exit(0)
     try:
-        main(sys.argv[1], int(numbers["count"]), out, int(numbers["along"]))
+        main(*_asked(sys.argv[1:]))
     except (UserError, OSError) as error:
-        sys.exit(f"benchmarks.under_boards: {error}")
+        print(f"benchmarks.under_boards: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -148,11 +148,11 @@ class Skill(ABC):
         if about not in allowed:
             raise UserError(f"episode {episode.id!r}: field 'info.handoff' has about={about!r}, and {self.name} can be "
                             f"about {', '.join(map(str, allowed))} there; {_ANEW}.")
-        low, start = 0.0 - sim.home.layout.ground_m, episode.robot_start
+        low, start = 0.0 - sim.home.layout.ground_m, episode.robot_start  # never -0.0, which is said as -0
         size_x, size_y = (size - low for size in sim.home.layout.size_m)
         if start is None or not (low <= start[0] <= size_x and low <= start[1] <= size_y):
             where = "is missing" if start is None else f"puts the robot at x={start[0]:g}, y={start[1]:g} m"
-            raise UserError(f"episode {episode.id!r}: field 'start_position' {where}, and it must be in the home, "
+            raise UserError(f"episode {episode.id!r}: field 'start_position' {where}, and it must be on the floor, "
                             f"{low:g} .. {size_x:.1f} by {low:g} .. {size_y:.1f} m; {_ANEW}.")
 
     @abstractmethod

@@ -57,11 +57,12 @@ class SeenFloor:
         self._looks += 1
 
     def field(self, x: float, y: float) -> DistanceField:
-        """Distances to the nearest goal around a point (m).
+        """Distances to the nearest goal around a point (m), or around the cell nearest to one outside of the grid.
 
         They are planned again when something new is in the way, and now and then when something new is beside it.
         """
-        cell = int(x // CELL_M), int(y // CELL_M)
+        i, j = (min(max(int(at // CELL_M), 0), count - 1) for at, count in zip((x, y), self._known.shape))
+        cell = i, j
         stale = self._field is None or not _is_near(self._field.distance_m, *cell, _NEAR_CELLS)
         if not stale and self._changed:
             stale = self._looks >= _PATIENCE or _is_crossed(self._field.distance_m, self._known, *cell)
@@ -82,11 +83,11 @@ def _look(seen, known, cost, blocked, opaque, weight, x, y, yaw, half_fov, sight
         step_x, step_y = math.cos(angle) * cell, math.sin(angle) * cell
         px, py = x, y
         for _ in range(int(sight / cell)):
-            if px < 0.0 or py < 0.0:
-                break
-            i, j = int(px / cell), int(py / cell)
-            if i >= nx or j >= ny:
-                break
+            i, j = int(math.floor(px / cell)), int(math.floor(py / cell))
+            if i < 0 or j < 0 or i >= nx or j >= ny:  # the eye may be outside, before a home without walls
+                px += step_x
+                py += step_y
+                continue
             if not seen[i, j]:
                 seen[i, j] = True
                 cost[i, j] = weight[i, j]

@@ -42,7 +42,7 @@ def test_an_episode_of_a_file_that_cannot_be_started_is_left_out_and_none_counts
     ("navigate", Handoff("navigate", 0), (2.0, 2.0, 0.0), "no plan hands over to skill navigate"),
     ("place", Handoff("pick", 0), (2.0, 2.0, 0.0), "was handed over to skill pick, not to place"),
     ("pick", Handoff("pick", 0), (1e6, 2.0, 0.0),
-     "'start_position' puts the robot at x=1e+06, y=2 m, and it must be in the home, 0 .. "),
+     "'start_position' puts the robot at x=1e+06, y=2 m, and it must be on the floor, 0 .. "),
     ("pick", Handoff("pick", 0), None, "'start_position' is missing"),
     ("place", Handoff("place", 0, 0, (9.0, 9.0, 1.0, 1.0, 0.0, 0.0, 0.0)), (2.0, 2.0, 0.0),
      "m from the hand, and it must be within 0.5 m"),

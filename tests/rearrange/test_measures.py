@@ -121,6 +121,12 @@ def test_a_home_is_enclosed_by_a_ceiling_and_by_walls():
     assert said == {"closed": ["yes", "yes"], "open above": ["no", "yes"], "no walls": ["no", "no"]}
 
 
+def test_rooms_end_at_low_walls_too():
+    home = next(shapes for index in range(60) if (shapes := shapes_of_apartment(f"wide/val/{index}")).walls_at_m < 1.9)
+    shorter = values_of(home)["floor", "between walls, shorter way (m)"]
+    assert min(shorter) < 0.75 * min(home.layout.size_m)
+
+
 def test_the_way_to_a_surface_is_as_wide_as_its_narrowest_place():
     obstacles = np.zeros((80, 40), bool)
     obstacles[40, :] = True

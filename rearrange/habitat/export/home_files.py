@@ -71,7 +71,9 @@ def write_home(folder: Path, layout: Layout) -> HomeFiles:
 def _write_stage(folder: Path, name: str, layout: Layout, model: mujoco.MjModel) -> None:
     stages, shapes = folder / "stages", shapes_of(model, 0)
     write_glb(stages / f"{name}.glb", [shape for shape in shapes if shape.seen], AXES)
-    write_glb(stages / f"{name}.collision.glb", [solid(shape) for shape in shapes if shape.solid], AXES)
+    # What collides is the floor of the home to who reads it; the ground beyond is only seen.
+    solids = [solid(shape, layout.ground_m) for shape in shapes if shape.solid]
+    write_glb(stages / f"{name}.collision.glb", solids, AXES)
     write_json(stages / f"{name}.stage_config.json", {
         "render_asset": f"{name}.glb", "collision_asset": f"{name}.collision.glb",
         "up": [0, 1, 0], "front": [0, 0, -1], "origin": [0, 0, 0], "units_to_meters": 1.0,

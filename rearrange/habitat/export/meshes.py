@@ -89,10 +89,10 @@ def _round(mesh, nearest_on_axis: np.ndarray) -> dict[str, np.ndarray]:
             "normals": away / np.linalg.norm(away, axis=1, keepdims=True)}
 
 
-def solid(shape: Shape) -> Shape:
-    """A plane as the top of a slab, for physics; other shapes as they are."""
+def solid(shape: Shape, less_m: float = 0.0) -> Shape:
+    """A plane as the top of a slab, for physics, which ends `less_m` before it; other shapes as they are."""
     if shape.kind != "plane":
         return shape
-    x, y = shape.half_size_m
+    x, y = (half - less_m for half in shape.half_size_m)
     below = shape.position_m - shape.rotation[:, 2] * FLOOR_DEPTH_M / 2
     return replace(shape, kind="box", half_size_m=(x, y, FLOOR_DEPTH_M / 2), position_m=below)

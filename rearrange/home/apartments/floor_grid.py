@@ -37,8 +37,8 @@ class DistanceField:
         return interpolate(self.distance_m, x, y, CELL_M)
 
     def descend(self, x: float, y: float, reach_m: float = 0.4) -> tuple[float, float]:
-        """The free cell within `reach_m` that is nearest to the goal: where to steer next. Where there is none, as
-        outside of a home without walls, it is the nearest one.
+        """The free cell within `reach_m` that is nearest to the goal: where to steer next. If no such cell is within
+        reach, as outside of a home without walls, it is the free cell nearest to the robot.
         """
         return _descend(self.distance_m, x, y, reach_m, CELL_M)
 
@@ -214,12 +214,14 @@ def interpolate(distance, x, y, cell):
 def _descend(distance, x, y, reach, cell):
     nx, ny = distance.shape
     r = int(reach / cell)
-    ci, cj = int(x / cell), int(y / cell)
+    ci, cj = int(math.floor(x / cell)), int(math.floor(y / cell))
     best, bi, bj = np.inf, ci, cj
     for i in range(max(0, ci - r), min(nx, ci + r + 1)):
         for j in range(max(0, cj - r), min(ny, cj + r + 1)):
             if (i - ci) ** 2 + (j - cj) ** 2 <= r * r and distance[i, j] < best:
                 best, bi, bj = distance[i, j], i, j
     if best == np.inf:
-        bi, bj = _nearest(distance < 1e5, x / cell - 0.5, y / cell - 0.5)
+        free = distance < np.inf
+        if free.any():
+            bi, bj = _nearest(free, x / cell - 0.5, y / cell - 0.5)
     return (bi + 0.5) * cell, (bj + 0.5) * cell

@@ -54,9 +54,10 @@ class Layout:
     furniture: tuple[Furniture, ...] = ()
     """What of `parts` and `bodies` belongs together, and what it is; not known of an external scene."""
     ceiling_m: float | None = WALL_HEIGHT_M
-    """How high it is; None where there is none."""
+    """Height of the ceiling; None where there is none. Of an external scene it is not known, and this is the default.
+    """
     ground_m: float = 0.0
-    """How far the floor goes on beyond that rectangle, where no walls end it."""
+    """How far the floor goes on beyond `size_m`; 0 where walls end it."""
     blocked_floor: np.ndarray | None = field(default=None, compare=False, repr=False)
     """Of an external scene, which has no `parts`: cells in which no robot can stand, shape (cells in x, cells in y)."""
 

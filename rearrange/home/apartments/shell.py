@@ -1,4 +1,6 @@
-"""What encloses a home: most have walls and a ceiling; scans often lack the ceiling, furnished rooms in a file both."""
+"""What encloses a home. Most homes have walls and a ceiling. Many scans have no ceiling, and many furnished rooms in a
+file have neither.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ from rearrange.home.apartments.parts import Furniture, Part
 if TYPE_CHECKING:
     from rearrange.home.apartments.layouts import Layout
 
-CLOSED, OPEN_ABOVE = 0.4, 0.75  # shares of wide homes: with a ceiling, and up to here with walls alone; the rest: none
-CLOSED_M, OPEN_M = (2.3, 2.8), (1.2, 2.8)  # heights of their walls
+CLOSED, WALLED = 0.4, 0.75  # shares of wide homes: with a ceiling; with walls, a ceiling or none
+CLOSED_M, OPEN_M = (2.3, 2.8), (1.35, 2.8)  # heights of their walls; the lowest end above the robot's eyes
 GROUND_M = 12.0
-"""Of floor around a home without walls: a robot, which sees 10 m far, does not see its end."""
+"""How far the floor goes on around a home without walls. From inside a robot, which sees 10 m far, does not see its
+end."""
 _WINDOW_M = 2.1  # what windows and the front door need of a wall
 _ON_WALLS = ("window", "entrance")
 
@@ -27,7 +30,7 @@ def with_shell(layout: Layout, rng: np.random.Generator) -> Layout:
     everywhere stood still where these were missing (docs/findings/homes_without_a_ceiling.md).
     """
     share = rng.random()
-    if share < OPEN_ABOVE:
+    if share < WALLED:
         height_m = float(rng.uniform(*(CLOSED_M if share < CLOSED else OPEN_M)))
         walls = [_as_high(part, height_m) for part in layout.parts if _is_wall(part)]
         ceiling_m = height_m if share < CLOSED else None

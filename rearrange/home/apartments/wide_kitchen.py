@@ -170,7 +170,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
 
     The door's frame sits on the hinge at the front of the carcass, so the closed door lies in x > 0.
     """
-    half_y, freezer = rng.uniform(0.29, 0.40), rng.uniform(0.48, 0.85) if rng.random() < 0.5 else rng.uniform(0.85, 1.2)
+    half_y, freezer = rng.uniform(0.29, 0.40), rng.uniform(0.48, 0.85) if rng.random() < 0.6 else rng.uniform(0.85, 1.2)
     height = rng.uniform(max(1.55, freezer + 0.55), 2.15)
     depth, door = rng.uniform(0.55, 0.72), rng.uniform(0.03, 0.075)
     back = -(depth + door + 0.08) / 2
@@ -202,7 +202,7 @@ def fridge(rng: np.random.Generator, palette: Palette, hinge_left: bool) -> Piec
 def _levels(rng: np.random.Generator, freezer: float, top: float) -> list[float]:
     """Heights of the boards, from the lowest; one of them has 0.3 m above it, within the arm's reach."""
     levels = [freezer]
-    while levels[-1] + 0.32 < min(top - 0.3, 1.4) and len(levels) < 3:
+    while levels[-1] + 0.32 < min(top - 0.3, 1.5) and len(levels) < 3:
         levels.append(levels[-1] + rng.uniform(0.14, 0.45))
     return [z for z in levels if z < top - 0.3]
 

@@ -8,12 +8,14 @@ from rearrange.home.apartments.floor_grid import CELL_M, floor_grid, label
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.geometry import to_frame
 from rearrange.home.simulation.measures.furniture_measures import Values
-from rearrange.home.simulation.measures.shapes import HomeShapes
+from rearrange.home.simulation.measures.shapes import ABOVE_FURNITURE_M, HomeShapes
 
-_ABOVE_FURNITURE_M = 2.2  # at this height only walls stand
 _EYES_M, _LEVEL = 1.1, 0.9  # height of the head camera; uprightness of a level normal
 ENCLOSED = ("ceiling above", "walls around")
-_SHARE = 0.5  # share of the floor with a ceiling above, and of level views that end at something, of enclosed homes
+"""Properties that say whether a home has them. A ceiling is above more than `_SHARE` of the floor; of level views from
+it more than that share ends at something.
+"""
+_SHARE = 0.5
 _EVERY = 5  # cells between points that rooms are measured at
 _PERCENTILES = (10, 50, 90)  # of the floor, that stand for its narrow, usual and wide rooms
 WAY, WIDEST_WAY_M = "narrowest on the way to a surface (m)", 1.6  # what is wider counts as so wide
@@ -32,7 +34,7 @@ def floors(home: HomeShapes) -> Values:
         yield "floor", ENCLOSED[0], _said(is_covered(points, home.still_seen).mean())
         ends = ends_at(points, section(home.still_seen, _EYES_M))
         yield "floor", ENCLOSED[1], _said(np.isfinite(ends).mean())
-        chords = chords_at(points, section(home.still_seen, _ABOVE_FURNITURE_M), size_m)
+        chords = chords_at(points, section(home.still_seen, home.walls_at_m), size_m)
         for name, lengths in (("shorter", chords.min(axis=1)), ("longer", chords.max(axis=1))):
             for value in np.percentile(lengths, _PERCENTILES):
                 yield "floor", f"between walls, {name} way (m)", float(value)
@@ -64,7 +66,7 @@ def is_covered(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     """(n,) over which of points (n, 2) a level triangle of (m, 3, 3) lies, higher than furniture is."""
     normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     level = np.abs(normals[:, 2]) > _LEVEL * np.linalg.norm(normals, axis=1)
-    flat = triangles[level & (triangles[:, :, 2].min(axis=1) > _ABOVE_FURNITURE_M)][:, :, :2]
+    flat = triangles[level & (triangles[:, :, 2].min(axis=1) > ABOVE_FURNITURE_M)][:, :, :2]
     covered = np.zeros(len(points), bool)
     for triangle in flat:
         sides = np.roll(triangle, -1, axis=0) - triangle

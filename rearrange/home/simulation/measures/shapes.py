@@ -28,6 +28,8 @@ from rearrange.home.simulation.scenes.scene_parts import STILL, THIN_M
 from rearrange.home.simulation.scenes.scene_parts import Part as LinkPart
 from rearrange.home.simulation.scenes.scene_selection import usable
 
+ABOVE_FURNITURE_M = 2.2  # at this height only walls stand
+_BELOW_TOP_M = 0.05  # of lower walls, which pieces of furniture stand as high as
 _WORLD = "world"
 _GROUPS, _CONTYPES = (0, 1), (1, 2)  # of what stands still or opens, and collides
 _KINDS = {int(mujoco.mjtGeom.mjGEOM_BOX): "box", int(mujoco.mjtGeom.mjGEOM_CYLINDER): "cylinder",
@@ -62,7 +64,8 @@ class Opening:
 @dataclass(frozen=True, eq=False)
 class HomeShapes:
     """layout: with the receptacles that the arm reaches. still_seen, still_touched: as of an opening, of all that is
-    none. obstacles: (cells in x, cells in y) over which something stands below the robot's head.
+    none. walls_at_m: the height (m) at which rooms end. obstacles: (cells in x, cells in y) over which something stands
+    below the robot's head.
     """
 
     layout: Layout
@@ -70,6 +73,7 @@ class HomeShapes:
     still_seen: np.ndarray
     still_touched: np.ndarray
     obstacles: np.ndarray
+    walls_at_m: float = ABOVE_FURNITURE_M
 
 
 def shapes_of_apartment(scene: str) -> HomeShapes:
@@ -82,7 +86,8 @@ def shapes_of_apartment(scene: str) -> HomeShapes:
     seen = _joined([triangles_of(part) for part in (*layout.parts, *above) if part.solid])
     obstacles = blocked_cells(layout.size_m, layout.parts, layout.bodies, radius_m=CELL_M / 2, above_m=THIN_M)
     openings = tuple(_opening_of_body(body, touched[body.name], model) for body in layout.bodies)
-    return HomeShapes(layout, openings, seen, touched[_WORLD], obstacles)
+    top_m = min((part.top_m for part in layout.parts if part.name == "wall_0"), default=math.inf)
+    return HomeShapes(layout, openings, seen, touched[_WORLD], obstacles, min(ABOVE_FURNITURE_M, top_m - _BELOW_TOP_M))
 
 
 def shapes_of_scene(path: Path, name: str) -> HomeShapes:

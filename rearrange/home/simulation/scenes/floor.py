@@ -45,11 +45,11 @@ def floor_of(pieces: Pieces, scene: str) -> tuple[float, np.ndarray, np.ndarray]
     return height, low, high
 
 
-def ground_around(solids: Iterable[Solid], height: float, room_m: float = ROOM_M) -> np.ndarray:
+def ground_around(solids: Iterable[Solid], height: float) -> np.ndarray:
     """Two level triangles (2, 3, 3): ground without an end, as far as a robot needs it around what stands on it."""
     corners = [solid.corners()[:, :2] for solid in solids]
     points = np.concatenate(corners or [np.zeros((1, 2))])
-    (x0, y0), (x1, y1) = points.min(axis=0) - room_m, points.max(axis=0) + room_m
+    (x0, y0), (x1, y1) = points.min(axis=0) - ROOM_M, points.max(axis=0) + ROOM_M
     a, b, c, d = ((x, y, height) for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1)))
     return np.array([(a, b, c), (a, c, d)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -25,7 +26,7 @@ from rearrange.home.scene_files.surfaces import transform
 from rearrange.home.simulation.mujoco.build_model import handle_part
 from rearrange.home.simulation.mujoco.collision_filter import measure
 from rearrange.home.simulation.mujoco.compiled_home import FRONT_REACH_M, CompiledHome, addresses
-from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of, ground_around
+from rearrange.home.simulation.scenes.floor import blocked_cells, floor_of
 from rearrange.home.simulation.scenes.found_surfaces import found_receptacles
 from rearrange.home.simulation.scenes.mjcf import ENDING as MJCF_ENDING
 from rearrange.home.simulation.scenes.mjcf import MjcfHomes, is_mjcf
@@ -38,6 +39,7 @@ KEPT_SCENES = 32
 
 _RAY_GROUPS = np.array([1, 1, 0, 0, 0, 0], np.uint8)
 _GROUND_RGB = (0.6, 0.58, 0.55)
+_SEEN_SHARE = 0.3  # of the floor, where it is seen; rugs are less
 _LEVEL, _FLOOR_M, _CEILING_M = 0.9, 0.1, 2.0  # uprightness of a level normal, highest floor, lowest ceiling
 
 
@@ -178,17 +180,26 @@ def mesh_table_of(path: Path, name: str, markers: tuple[Marker, ...], bodies: tu
     scene = [replace(mesh, row=0, vertices=mesh.vertices + shift) if mesh.row == STILL else
              replace(mesh, row=bodies[mesh.row]) for mesh in loaded.pieces.meshes]
     first = 1 + max((mesh.owner for mesh in scene), default=0)
-    if not len(loaded.pieces.floor):
-        scene.append(_ground(loaded))
+    if not _shows_floor(loaded):
+        scene.append(_ground(loaded.home.layout.size_m))
     return mesh_table([*scene, *(replace(mesh, row=body, owner=first + k) for k, (body, file) in enumerate(own)
                                  for mesh in own_object(file, path).meshes)])
 
 
-def _ground(loaded: LoadedScene) -> Mesh:
-    """What the robot stands on, to the horizon, of a scene that says nothing of a floor."""
-    corners = ground_around((*loaded.pieces.walls, *loaded.pieces.solids), 0.0, GROUND_M).reshape(-1, 3)
-    return Mesh(0, corners - (*loaded.home.origin_m[:2], 0.0), np.arange(6).reshape(2, 3),
-                lambda: np.array(_GROUND_RGB), STAGE)
+def _shows_floor(loaded: LoadedScene) -> bool:
+    """Whether cameras see anything of the floor: what collides may be all that a file has of it."""
+    still = [mesh.vertices[mesh.triangles] for mesh in loaded.pieces.meshes if mesh.row == STILL]
+    triangles = np.concatenate([np.empty((0, 3, 3)), *still]) - loaded.home.origin_m
+    low = triangles[np.abs(triangles[:, :, 2]).max(axis=1) < _FLOOR_M]
+    doubled = np.cross(low[:, 1] - low[:, 0], low[:, 2] - low[:, 0])[:, 2]
+    return float(np.abs(doubled).sum()) / 2 > _SEEN_SHARE * math.prod(loaded.home.layout.size_m)
+
+
+def _ground(size_m: tuple[float, float]) -> Mesh:
+    """What the robot stands on, 12 m around the floor of a scene that shows none."""
+    low, (x, y) = -GROUND_M, (size + GROUND_M for size in size_m)
+    corners = np.array([(low, low, 0.0), (x, low, 0.0), (x, y, 0.0), (low, y, 0.0)])
+    return Mesh(0, corners, np.array([(0, 1, 2), (0, 2, 3)]), lambda: np.array(_GROUND_RGB), STAGE)
 
 
 @lru_cache(maxsize=KEPT_SCENES)

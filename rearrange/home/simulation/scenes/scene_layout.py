@@ -15,7 +15,6 @@ from rearrange.home.apartments.episodes import Marker
 from rearrange.home.apartments.floor_grid import CELL_M, FloorGrid, floor_grid
 from rearrange.home.apartments.layouts import Layout
 from rearrange.home.apartments.parts import Body, Receptacle
-from rearrange.home.apartments.shell import GROUND_M
 from rearrange.home.apartments.standing import HAND_M, MIN_SHARE, STAND_M
 from rearrange.home.axis_conventions import Point
 from rearrange.home.geometry import PlanePose, from_frame, rotate, to_frame, wrap_angle
@@ -37,6 +36,7 @@ from rearrange.home.simulation.scenes.drawers_and_doors import (
 FRIDGE_DOOR = "fridge_door"
 _NOWHERE: PlanePose = (0.0, 0.0, 0.0)
 _HIGH_M = 2.0  # nothing above a surface within this: it is open
+_BEYOND_M = 2.0  # a robot may stand so far beyond the floor, where no wall ends it
 _ON_M = 0.01  # so near to something a point lies on it
 _SUPPORT_M = 0.1  # so far below its box a surface is looked for
 # A word in the name of a receptacle or of what it belongs to -> kind; the first that fits.
@@ -88,7 +88,7 @@ def home_of(scene: FoundScene, markers: Iterable[Marker]) -> SceneHome:
     bodies = [drawer_body(name, link, markers) for name, link in named.items()]
     size = tuple((CELL_M * (np.array(scene.blocked.shape) - 0.5)).tolist())  # rounded up to cells it is the grid's
     bare = Layout(scene.name, -1, size, (), tuple(bodies), (), (), _NOWHERE, _NOWHERE, (0.5, 0.5, 0.5),
-                  blocked_floor=scene.blocked, ground_m=GROUND_M)
+                  blocked_floor=scene.blocked, ground_m=_BEYOND_M)
     fridge = _NOWHERE
     if doors:
         fridge = _front(scene.roots[doors[0].handle], doors[0])
