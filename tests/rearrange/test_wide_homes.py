@@ -138,7 +138,7 @@ def test_wide_homes_are_exported_and_read_back(tmp_path):
         scene.reset(scene.convert_episode(episode)), ours.reset(episode)
         places = {place.name for place in scene.home.layout.receptacles}
         assert {place.name for place in ours.home.layout.receptacles} == places
-        assert np.allclose(scene.home.layout.size_m, ours.home.layout.size_m, atol=0.35), "the ground beyond is no floor"
+        assert np.allclose(scene.home.layout.size_m, ours.home.layout.size_m, atol=0.35), "not the ground beyond"
 
 
 def test_some_flat_fronts_show_a_bar_that_nothing_touches():
