@@ -33,7 +33,7 @@ SHOWN_SHARE = 0.5
 of what collides."""
 _FRONT_X = FACE_X + 0.08  # footprint, with handles
 _BOTTOM_M = 0.012
-_HIGHEST_BOARD_M = 1.32  # of a fridge; the arm takes things from 1.3 m
+_HIGHEST_BOARD_M = 1.3  # of a fridge; higher ones the arm does not take things from
 _EDGE_M = 0.015  # of a frame, beside a front
 CLEAR_M = 1.05  # of floor before counter and fridge
 
