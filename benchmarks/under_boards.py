@@ -14,24 +14,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from rearrange.home.apartments.episodes import Episode, Handoff, write_episodes
+from planner.execute import handed_over
+from rearrange.home.apartments.episodes import Episode, write_episodes
 from rearrange.home.apartments.kept_layouts import scene_layout
 from rearrange.home.apartments.parts import Receptacle
 from rearrange.home.episodes.generator import generate_episode
 from rearrange.home.errors import CannotStart, UserError
 from rearrange.home.settings.environment import HomeSettings
-from rearrange.home.simulation.simulator_interface import Simulator
 from skills import make_env
 from skills.experts import expert_class
+from trainer.logs.progress import Progress
 
 SKILLS = {"pick": "target_receptacles", "place": "goal_receptacles"}
-SHUT = 1e-3  # m or rad
 FRIDGE_BOARD_M, BOARD_M = 0.9, 0.45  # boards of fridges and of shelves count from this height on,
 LITTLE_ROOM_M = 0.3  # and those of fridges with less than this above them
 
@@ -65,32 +64,31 @@ def states_along(skill: str, each: int) -> Iterator[Episode]:
             continue
         expert, states, over, info = expert_class(skill)(sim, task), [], False, {}
         while not over:
-            states.append(_state(episode, sim, skill, len(states)))
+            states.append(handed_over(sim, episode, skill, next(iter(episode.targets)), len(states)))
             _, _, terminated, truncated, info = env.step(expert.act())
             over = terminated or truncated
         if info["is_success"]:
-            chosen = rng.choice(range(len(states) // 5, len(states)), each, replace=False)
-            yield from (states[k] for k in sorted(chosen.tolist()))
+            late = range(len(states) // 5, len(states))
+            yield from (states[k] for k in sorted(rng.choice(late, min(each, len(late)), replace=False).tolist()))
 
 
-def _state(episode: Episode, sim: Simulator, skill: str, step: int) -> Episode:
-    """The present state as an episode in which a plan hands over to the skill."""
-    held, target = sim.held, next(iter(episode.targets))
-    poses = [pose if index == held else tuple(sim.object_pose(index)) for index, pose in enumerate(episode.start_poses)]
-    most = {body.name: body.range_m_or_rad[1] for body in sim.home.layout.bodies}
-    openings = {name: min(sim.joint_position(name), most[name]) for name in sim.home.handles}
-    handoff = Handoff(skill, target, held, None if held is None else tuple(sim.object_pose(held)),
-                      tuple(sim.arm_positions().tolist()))
-    return replace(episode, id=f"{episode.id}/{step}", start_poses=tuple(poses), robot_start=tuple(sim.base_pose),
-                   articulated={name: value for name, value in openings.items() if value > SHUT}, handoff=handoff)
-
-
-def main(skill: str, count: int, out: Path, along: int = 0) -> None:
-    """Write the first `count` of them, or of the states along the ways of experts."""
+def main(skill: str, count: int, out: Path, along: int = 0) -> int:
+    """Write the first `count` of them, or of the states along the ways of experts; Ctrl-C writes those that there are.
+    Returns the exit status.
+    """
     out.parent.mkdir(parents=True, exist_ok=True)
-    found = list(islice(states_along(skill, along) if along else episodes(skill), count))
-    write_episodes(out, found)
-    print(f"{out}: {count} episodes of {skill}")
+    found: list[Episode] = []
+    with Progress(count, f"episodes of {skill}", out=sys.stderr, unit="episodes") as progress:
+        try:
+            for episode in islice(states_along(skill, along) if along else episodes(skill), count):
+                found.append(episode)
+                progress.update(len(found), {})
+        except KeyboardInterrupt:
+            progress.print("interrupted")
+    if found:
+        write_episodes(out, found)
+        print(f"{out}: {len(found)} episodes of {skill}")
+    return 0 if len(found) == count else 130
 
 
 def _asked(words: list[str]) -> tuple[str, int, Path, int]:
@@ -115,7 +113,7 @@ if __name__ == "__main__":
         print(__doc__)
         sys.exit(0)
     try:
-        main(*_asked(sys.argv[1:]))
+        sys.exit(main(*_asked(sys.argv[1:])))
     except (UserError, OSError) as error:
         print(f"benchmarks.under_boards: {error}", file=sys.stderr)
         sys.exit(2)

@@ -26,7 +26,7 @@ from rearrange.home.action_layout import action_slices
 from rearrange.home.apartments.episodes import Episode, Handoff
 from rearrange.home.errors import UserError
 from rearrange.home.simulation.observations import OF_MAP, Observation, shown, takes_images, wording
-from rearrange.home.simulation.simulator_interface import STEP_S
+from rearrange.home.simulation.simulator_interface import STEP_S, Simulator
 from skills.experts.motion import servo
 from skills.skill import Skill, distance_to_rest
 
@@ -87,6 +87,24 @@ def reason_of_end(metrics: Mapping[str, float]) -> str:
     """How an episode ended: success, or the name of the failure."""
     failed = (name.removeprefix("failure/") for name, value in metrics.items() if name.startswith("failure/") and value)
     return next(failed, "success")
+
+
+def handed_over(sim: Simulator, episode: Episode, skill: str, about: int | str, number: int) -> Episode:
+    """The state of the simulator as an episode that begins with a skill.
+
+    Args:
+        episode: What is run; the new one is called after it, with `number`.
+        about: The object, by its place in the episode, or the joint that the skill is about.
+    """
+    held = sim.held
+    # What is in the hand waits where it once stood, until the hand takes it.
+    poses = [pose if i == held else tuple(sim.object_pose(i)) for i, pose in enumerate(episode.start_poses)]
+    most = {body.name: body.range_m_or_rad[1] for body in sim.home.layout.bodies}  # which contacts may push it past
+    openings = {name: min(sim.joint_position(name), most[name]) for name in sim.home.handles}
+    return replace(episode, id=f"{episode.id}/{number}", start_poses=tuple(poses), robot_start=tuple(sim.base_pose),
+                   articulated={name: value for name, value in openings.items() if value > _SHUT},
+                   handoff=Handoff(skill, about, held, None if held is None else tuple(sim.object_pose(held)),
+                                   tuple(sim.arm_positions().tolist())))
 
 
 class Executor:
@@ -198,19 +216,9 @@ class Executor:
             self.request = Request(self._skill.name, scene.observe(keys, self._skill), first, mean)
 
     def _handoff(self, step: Step) -> Episode:
-        """The state of the simulator as an episode that begins with this step's skill."""
-        sim, held = self.sim, self.sim.held
-        # What is in the hand waits where it once stood, until the hand takes it.
-        poses = [pose if i == held else sim.object_pose(i) for i, pose in enumerate(self.episode.start_poses)]
         thing = step.operator.args[0]
         about = self.symbols.objects[thing] if thing in self.symbols.objects else self.symbols.joints[thing]
-        most = {body.name: body.range_m_or_rad[1] for body in sim.home.layout.bodies}  # which contacts may push it past
-        openings = {name: min(sim.joint_position(name), most[name]) for name in sim.home.handles}
-        return replace(self.episode, id=f"{self.episode.id}/{len(self.report.handoffs)}", start_poses=tuple(poses),
-                       articulated={name: value for name, value in openings.items() if value > _SHUT},
-                       robot_start=tuple(sim.base_pose),
-                       handoff=Handoff(step.skill, about, held, None if held is None else tuple(sim.object_pose(held)),
-                                       tuple(sim.arm_positions().tolist())))
+        return handed_over(self.sim, self.episode, step.skill, about, len(self.report.handoffs))
 
     def _distance_from_target(self) -> float | None:
         """Of pick and place: from the base to the object, or to where it goes, along the floor (m)."""

@@ -61,8 +61,7 @@ class SeenFloor:
 
         They are planned again when something new is in the way, and now and then when something new is beside it.
         """
-        i, j = (min(max(int(at // CELL_M), 0), count - 1) for at, count in zip((x, y), self._known.shape))
-        cell = i, j
+        cell = tuple(min(max(int(at // CELL_M), 0), count - 1) for at, count in zip((x, y), self._known.shape))
         stale = self._field is None or not _is_near(self._field.distance_m, *cell, _NEAR_CELLS)
         if not stale and self._changed:
             stale = self._looks >= _PATIENCE or _is_crossed(self._field.distance_m, self._known, *cell)
@@ -82,9 +81,14 @@ def _look(seen, known, cost, blocked, opaque, weight, x, y, yaw, half_fov, sight
         angle = yaw + half_fov * (2.0 * k / (rays - 1) - 1.0)
         step_x, step_y = math.cos(angle) * cell, math.sin(angle) * cell
         px, py = x, y
+        entered = False
         for _ in range(int(sight / cell)):
             i, j = int(math.floor(px / cell)), int(math.floor(py / cell))
-            if i < 0 or j < 0 or i >= nx or j >= ny:  # the eye may be outside, before a home without walls
+            inside = 0 <= i < nx and 0 <= j < ny
+            if entered and not inside:
+                break
+            entered = inside
+            if not inside:  # the eye may be outside, before a home without walls
                 px += step_x
                 py += step_y
                 continue

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import islice
 
 import pytest
 
+from benchmarks import under_boards
 from benchmarks.under_boards import SKILLS, has_little_room, main
+from rearrange.home.apartments.episodes import read_episodes
 from rearrange.home.apartments.kept_layouts import scene_layout
 from skills import make_env
 from skills.experts import expert_class
@@ -43,6 +46,18 @@ def test_states_along_the_way_of_an_expert_lead_to_its_success(skill, tmp_path):
             over = terminated or truncated
         assert info["is_success"] or (skill == "place" and not holding[-1]), "the expert of Place begins with it"
     assert any(holding)
+
+
+def test_ctrl_c_writes_what_there_is(tmp_path, monkeypatch, capsys):
+    def stopped(skill):
+        yield from islice(every(skill), 2)
+        raise KeyboardInterrupt
+
+    every = under_boards.episodes
+    monkeypatch.setattr(under_boards, "episodes", stopped)
+    assert main("pick", 6, tmp_path / "cut.json.gz") == 130 and len(read_episodes(tmp_path / "cut.json.gz")) == 2
+    told = capsys.readouterr()
+    assert "2 episodes of pick" in told.out and "interrupted" in told.err and "episodes of pick  1/6" in told.err
 
 
 @pytest.mark.parametrize("words, said", [

@@ -26,7 +26,7 @@ SPLITS = ("train", "val", "test", "unseen")
 
 @pytest.fixture(scope="module")
 def layouts():
-    return {split: [scene_layout(f"wide/{split}/{index}") for index in range(60)] for split in SPLITS}
+    return {split: [scene_layout(f"wide/{split}/{index}") for index in range(90)] for split in SPLITS}
 
 
 def spread(values):
@@ -46,7 +46,7 @@ def test_every_split_offers_what_furniture_is_sold_in(layouts, split):
     offered = {
         "bottom of a front": (bottoms, 0.08, 0.75),
         "width of a front": ([2 * f.half_size_m[1] for f in fronts], 0.42, 0.85),
-        "height of a front": ([2 * f.half_size_m[2] for f in fronts], 0.21, 0.36),
+        "height of a front": ([2 * f.half_size_m[2] for f in fronts], 0.18, 0.36),
         "stand-off of a bar": (stand_off, 0.0, 0.055),
         "handle of a fridge": ([part.center_m[2] for part in doors], 0.90, 1.35),
         "stand-off at a fridge": ([part.center_m[0] for part in doors], 0.04, 0.11),

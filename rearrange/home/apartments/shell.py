@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 CLOSED, WALLED = 0.4, 0.75  # shares of wide homes: with a ceiling; with walls, a ceiling or none
 CLOSED_M, OPEN_M = (2.3, 2.8), (1.35, 2.8)  # heights of their walls; the lowest end above the robot's eyes
 GROUND_M = 12.0
-"""How far the floor goes on around a home without walls. From inside a robot, which sees 10 m far, does not see its
-end."""
+"""How far the floor goes on around a home without walls: farther than the 10 m that a robot in the home sees."""
 _WINDOW_M = 2.1  # what windows and the front door need of a wall
 _ON_WALLS = ("window", "entrance")
 
