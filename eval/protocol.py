@@ -27,8 +27,8 @@ _OF_HAB = {  # where no setting is another
 _BY_ITSELF = ("actions", "max_steps")  # of navigation tasks: null stands for what the agent has
 _OF_THE_AGENT = (  # settings of what it sees and commands, of how it learns, and of what is recorded: the same task
     "action_parts", "observation_keys", "reward_scales", "max_force_step_n", "placed_radius_m", "angle_reward_within_m",
-    "to_handle", "action_repeat", "egomotion", "segmentation", "split", "depth_size", "render_mode", "gpu_device",
-    "observations", "camera_size", "episodes_share", "mix")
+    "rewarded_share", "to_handle", "action_repeat", "egomotion", "segmentation", "split", "depth_size", "render_mode",
+    "gpu_device", "observations", "camera_size", "episodes_share", "mix")
 
 _SEEN_AND_DONE = ("action_parts", "observation_keys", "to_handle", "action_repeat", "egomotion", "segmentation",
                   "observations", "camera_size")

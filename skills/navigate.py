@@ -73,6 +73,9 @@ class NavigateConfig(SkillConfig):
     goal_radius_m: float = setting(
         0.3, "success: stop called at this driving distance of the pose where the next skill starts", above=0)
     goal_angle_rad: float = setting(0.3, "and facing this close to its direction", above=0)
+    rewarded_share: float = setting(
+        1.0, "share of both within which a stop earns the reward of success; less teaches to stop well inside", above=0,
+        at_most=1)
     any_start: bool = setting(
         False, "every place counts from which the next skill has its object or handle in reach, not only the nearest")
     to_handle: bool = setting(
@@ -258,9 +261,9 @@ class Navigate(Skill):
     def failure(self, sim: Simulator) -> str | None:
         return "bad_stop" if self.stopped(sim) and not self._is_there(sim) else None
 
-    def _is_there(self, sim: Simulator) -> bool:
-        near = self.distance_m(sim) < self.config.goal_radius_m
-        return near and self.angle_rad(sim) < self.config.goal_angle_rad
+    def _is_there(self, sim: Simulator, share: float = 1.0) -> bool:
+        near = self.distance_m(sim) < share * self.config.goal_radius_m
+        return near and self.angle_rad(sim) < share * self.config.goal_angle_rad
 
     def stopped(self, sim: Simulator) -> bool:
         """Stop was called, and counts."""
@@ -272,7 +275,7 @@ class Navigate(Skill):
         # HAB starts to count the angle one step after the robot has come near.
         near = max(distance, self._distance_m) < self.config.angle_reward_within_m
         stopped = self.stopped(sim)
-        there = distance < self.config.goal_radius_m and angle < self.config.goal_angle_rad
+        there = self._is_there(sim, self.config.rewarded_share)
         terms = {
             "distance": self._distance_m - distance,
             "angle": self._angle_rad - angle if near else 0.0,
