@@ -4,7 +4,8 @@
     python -m benchmarks.under_boards place count=1500 along=4 out=under_boards/place_along.json.gz
     rearrange train skill=place sim.furniture=both sim.episodes_share=0.5 "sim.episodes='under_boards/*'" ...
 
-They are those of wide training homes whose object lies there, or has its goal there: one in six of all. With `along=`
+They are those of wide training homes whose object lies there, or has its goal there: one in six of all; with
+`above=1.1` those on boards of fridges above that height in metres alone. With `along=`
 the expert acts in each, and so many of the states that it passed through are kept, as handoffs. A policy that begins
 there finds the rest of the way, and then the way there (Salimans and Chen 2018, "Learning Montezuma's Revenge from a
 Single Demonstration").
@@ -12,6 +13,7 @@ Single Demonstration").
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -42,22 +44,23 @@ def has_little_room(place: Receptacle) -> bool:
     return place.kind == "shelf" and place.center_m[2] > BOARD_M
 
 
-def episodes(skill: str) -> Iterator[Episode]:
-    """Those episodes of a skill, without an end."""
+def episodes(skill: str, above_m: float | None = None) -> Iterator[Episode]:
+    """Those episodes of a skill, without an end; above_m: on boards of fridges above this height alone."""
     index, homes = 0, HomeSettings().num_layouts
     while True:
         episode = generate_episode(skill, "wide/train", index, homes)
         (name,) = getattr(episode, SKILLS[skill])
-        if has_little_room(scene_layout(episode.scene).receptacle(name)):
+        place = scene_layout(episode.scene).receptacle(name)
+        if has_little_room(place) and (above_m is None or place.kind == "fridge" and place.center_m[2] > above_m):
             yield episode
         index += 1
 
 
-def states_along(skill: str, each: int) -> Iterator[Episode]:
+def states_along(skill: str, each: int, above_m: float | None = None) -> Iterator[Episode]:
     """Of each of these episodes, `each` states that its expert passed through on the way to its success."""
     env, rng = make_env(skill, depth_size=0, split="train", furniture="wide", any_start=True), np.random.default_rng(0)
     sim, task = env.unwrapped.sim, env.unwrapped.skill
-    for episode in episodes(skill):
+    for episode in episodes(skill, above_m):
         try:
             env.reset(options={"episode": episode})
         except CannotStart:
@@ -72,7 +75,7 @@ def states_along(skill: str, each: int) -> Iterator[Episode]:
             yield from (states[k] for k in sorted(rng.choice(late, min(each, len(late)), replace=False).tolist()))
 
 
-def main(skill: str, count: int, out: Path, along: int = 0) -> int:
+def main(skill: str, count: int, out: Path, along: int = 0, above_m: float | None = None) -> int:
     """Write the first `count` of them, or of the states along the ways of experts; Ctrl-C writes those that there are.
     Returns the exit status.
     """
@@ -80,7 +83,8 @@ def main(skill: str, count: int, out: Path, along: int = 0) -> int:
     found: list[Episode] = []
     with Progress(count, f"episodes of {skill}", out=sys.stderr, unit="episodes") as progress:
         try:
-            for episode in islice(states_along(skill, along) if along else episodes(skill), count):
+            wanted = states_along(skill, along, above_m) if along else episodes(skill, above_m)
+            for episode in islice(wanted, count):
                 found.append(episode)
                 progress.update(len(found), {})
         except KeyboardInterrupt:
@@ -91,13 +95,13 @@ def main(skill: str, count: int, out: Path, along: int = 0) -> int:
     return 0 if len(found) == count else 130
 
 
-def _asked(words: list[str]) -> tuple[str, int, Path, int]:
+def _asked(words: list[str]) -> tuple[str, int, Path, int, float | None]:
     """The arguments of `main`. Raises UserError for what is none."""
     skill, given = words[0], dict(word.partition("=")[::2] for word in words[1:])
     if skill not in SKILLS:
         raise UserError(f"{skill} is none of {', '.join(SKILLS)}.")
-    if lacking := given.keys() - {"count", "out", "along"}:
-        raise UserError(f"there is no {lacking.pop()}=; there are count=, out= and along=.")
+    if lacking := given.keys() - {"count", "out", "along", "above"}:
+        raise UserError(f"there is no {lacking.pop()}=; there are count=, out=, along= and above=.")
     for name in ("count", "along"):
         value = given.get(name, "1")
         if not (value.isascii() and value.isdigit() and int(value)):
@@ -105,7 +109,9 @@ def _asked(words: list[str]) -> tuple[str, int, Path, int]:
     out = Path(given.get("out", f"{skill}.json.gz"))
     if not out.name.endswith(".json.gz") or out.is_dir():
         raise UserError(f"out={out} must be a file *.json.gz.")
-    return skill, int(given.get("count", "500")), out, int(given.get("along", "0"))
+    if not re.fullmatch(r"(0\.\d+|1\.[012]\d*)?", above := given.get("above", "")):
+        raise UserError(f"above={above} must be a height below 1.3, above which no board is, in metres.")
+    return skill, int(given.get("count", "500")), out, int(given.get("along", "0")), float(above) if above else None
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rearrange.home.apartments.objects import OBJECTS
 from rearrange.home.geometry import quat_matrix
 from rearrange.home.simulation.simulator_interface import STEP_S
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 UPRIGHT_RAD = math.radians(30)  # a toppled object leans by more
 AT_REST_M_S = 0.05
+_BALLS = {name for name, model in OBJECTS.items() if model.shape == "sphere"}
 
 
 class EpisodeMotion:
@@ -42,7 +44,9 @@ class EpisodeMotion:
         self._moved_m = {index: math.dist(stood, sim.object_position(index)) for index, stood in self._stood.items()}
 
     def upright(self, index: int) -> bool:
-        """Whether an object leans by less than UPRIGHT_RAD from how it stood when the episode began."""
+        """Whether an object leans by less than UPRIGHT_RAD from how it stood when the episode began; a ball always."""
+        if self._sim.episode.objects[index] in _BALLS:
+            return True
         return bool(_up(self._sim, index) @ self._up[index] > math.cos(UPRIGHT_RAD))
 
     def at_rest(self, index: int) -> bool:

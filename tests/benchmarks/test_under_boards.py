@@ -31,6 +31,13 @@ def test_they_lie_in_fridges_and_under_boards_of_training_homes_and_can_be_train
 
 
 @pytest.mark.parametrize("skill", SKILLS)
+def test_those_above_a_height_are_on_boards_of_fridges_alone(skill):
+    for episode in islice(under_boards.episodes(skill, 1.1), 5):
+        place = scene_layout(episode.scene).receptacle(getattr(episode, SKILLS[skill])[0])
+        assert place.kind == "fridge" and place.center_m[2] > 1.1
+
+
+@pytest.mark.parametrize("skill", SKILLS)
 def test_states_along_the_way_of_an_expert_lead_to_its_success(skill, tmp_path):
     """In some of them the hand holds the object already, or still."""
     main(skill, 6, file := tmp_path / "along.json.gz", along=3)
@@ -49,8 +56,8 @@ def test_states_along_the_way_of_an_expert_lead_to_its_success(skill, tmp_path):
 
 
 def test_ctrl_c_writes_what_there_is(tmp_path, monkeypatch, capsys):
-    def stopped(skill):
-        yield from islice(every(skill), 2)
+    def stopped(skill, above_m):
+        yield from islice(every(skill, above_m), 2)
         raise KeyboardInterrupt
 
     every = under_boards.episodes
@@ -63,7 +70,7 @@ def test_ctrl_c_writes_what_there_is(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("words, said", [
     (("open_cabinet",), "open_cabinet is none of pick, place"), (("pick", "count=many"), "count=many must be"),
     (("pick", "count=0"), "count=0 must be"), (("pick", "to=file"), "there is no to=;"),
-    (("place", "out=here"), "out=here must be a file")])
+    (("place", "out=here"), "out=here must be a file"), (("pick", "above=2"), "above=2 must be a height")])
 def test_what_it_does_not_know_is_one_sentence(words, said):
     done = subprocess.run([sys.executable, "-m", "benchmarks.under_boards", *words], capture_output=True, text=True)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1

@@ -55,6 +55,14 @@ def test_an_object_that_leans_too_far_is_not_upright_however_it_was_turned_befor
     assert env.end_now()["objects_upright"] == len(objects) - 2
 
 
+def test_a_ball_is_upright_however_it_is_turned():
+    env = scenario_env("set_table")
+    _, apple = begin(env)
+    assert "apple" in env.episode.objects[apple]
+    lean(env, apple, math.pi / 2)
+    assert env.end_now()["objects_upright"] == 2
+
+
 def test_a_whole_task_counts_as_stable_with_every_object_upright_and_at_rest(env):
     objects = begin(env)
     at_goals(env, objects)
