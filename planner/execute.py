@@ -16,7 +16,7 @@ import numpy as np
 from planner.arguments import StepArguments
 from planner.belief import Belief
 from planner.pddl import Atom, Operator
-from planner.predicates import World, holds
+from planner.predicates import World, holds, opened
 from planner.progress import Progress
 from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.scenario import Plan, plan, require_solved
@@ -183,6 +183,8 @@ class Executor:
         if self.at >= len(self.steps):
             self._phase, self.request = "wait", None
             return
+        if self.rules.recovery == "replan" and self._fell_shut(self.steps[self.at]):
+            self._recover()
         step = self.steps[self.at]
         self._phase, self._skill = "skill", self.skills[step.skill]
         self._slices = action_slices(self.sim.robot, self._skill.action_parts)
@@ -428,6 +430,11 @@ class Executor:
             return [holds(world, self.symbols, atom, self.rules.at_m) for atom in atoms if atom[0] not in left_out]
 
         return all(holding(step.operator.add)) and not any(holding(step.operator.delete))
+
+    def _fell_shut(self, step: Step) -> bool:
+        """Whether a drawer or door that the step reaches into is no longer open half as far as that takes."""
+        return any(atom[0] == "opened" and not opened(self.world, self.symbols, atom[1], share=0.5)
+                   for atom in step.operator.preconditions)
 
     def _possible(self, step: Step) -> bool:
         """Whether the hand is as the step needs it: with the object to place, or empty where it has to be."""

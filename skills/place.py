@@ -69,6 +69,8 @@ class PlaceConfig(SkillConfig):
         tilt=setting(
             0.0,
             "once, per radian by which the object leans when it is let go; less than 0 teaches to hold it upright"),
+        tossed=setting(
+            0.0, "once, per m/s at which the object moves when it is let go; less than 0 teaches to set it down"),
         hold_broken=setting(-10.0, "the hold was torn off; the episode goes on"),
         force=setting(-0.001, "per newton that the arm's contact force rises"),
         force_limit=setting(-10.0, "too much force on the arm; ends the episode"),
@@ -107,6 +109,7 @@ class Place(Skill):
         self._placed = False  # at the last step
         self._placed_steps = 0  # one after another
         self._distance_m = self._distance(sim)
+        self._stood = tuple(sim.object_position(arguments.target))  # where the object was at the last step
 
     def grip_command(self, sim: Simulator, grip: float) -> float:
         return grip if sim.is_holding else -1.0  # HAB does not let it take anything again
@@ -127,6 +130,8 @@ class Place(Skill):
         return None
 
     def reward_terms(self, sim: Simulator) -> dict[str, float]:
+        from rearrange.home.simulation.simulator_interface import STEP_S  # imports numpy, which `--help` must not
+
         failure = self.failure(sim)
         was_placed, self._placed = self._placed, self._is_placed(sim)
         self._placed_steps = self._placed_steps + 1 if self._placed else 0
@@ -134,6 +139,7 @@ class Place(Skill):
         # When the object arrives or leaves, the distance changes its meaning: no progress is counted then.
         nearer = 0.0 if self._placed != was_placed else self._distance_m - distance
         self._distance_m = distance
+        before, self._stood = self._stood, tuple(sim.object_position(self.arguments.target))
         let_go_now = not (sim.is_holding or self._let_go)
         self._let_go |= let_go_now
         self._put_down |= let_go_now and self._placed
@@ -143,6 +149,7 @@ class Place(Skill):
             "success": float(failure is None and self.success(sim)),
             "dropped": float(let_go_now and not self._placed),
             "tilt": self._tilt_rad(sim) if let_go_now else 0.0,
+            "tossed": math.dist(before, self._stood) / STEP_S if let_go_now else 0.0,
             "hold_broken": float(sim.hold_broken),
             "force_limit": float(failure == "force_limit"),
             **contact_terms(sim, self.config.max_force_step_n),
@@ -175,7 +182,7 @@ class Place(Skill):
 
     def _tilt_rad(self, sim: Simulator) -> float:
         """Between the upward axis of the object and that at its goal."""
-        from rearrange.home.geometry import quat_inverse, quat_multiply  # imports numpy, which `--help` must not
+        from rearrange.home.geometry import quat_inverse, quat_multiply  # as above
 
         _, x, y, _ = quat_multiply(sim.object_pose(self.arguments.target)[3:], quat_inverse(self.arguments.goal[3:]))
         return math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))

@@ -225,6 +225,15 @@ def test_a_new_plan_that_needs_a_skill_without_a_policy_is_no_way_out(envs):
     assert run.report.end == "pick: time limit" and len(run.report.records) == 2
 
 
+@pytest.mark.parametrize(("opening_rad", "then"), [(0.3, "navigate_to_fridge fridge"), (0.8, "pick_from_fridge")])
+def test_a_door_that_falls_shut_on_the_way_is_opened_before_the_hand_reaches_in(envs, opening_rad, then):
+    run = begun(envs["prepare_groceries"], Rules(recovery="replan"))
+    run.sim.set_joint("fridge_door", opening_rad)
+    finish(run)
+    assert run.report.records[0].operator == "navigate_to_object object_0"
+    assert run.report.records[1].operator.startswith(then) and run.report.end == "success"
+
+
 def test_recoveries_come_to_an_end(envs):
     rules = Rules(recovery="retry", max_recoveries=2, max_steps={"pick": 3})
     report = run_episode(executor(envs["tidy_house"], rules, fails=dict.fromkeys(range(1, 50), "nothing")), 0)

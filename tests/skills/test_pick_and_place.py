@@ -12,6 +12,7 @@ import pytest
 from rearrange.home.errors import UserError
 from rearrange.home.geometry import quat_multiply, wrap_angle, yaw_quat
 from rearrange.home.robot.fetch import ARM
+from rearrange.home.simulation.simulator_interface import STEP_S
 from skills import config_class, make_env, make_skill
 from skills.experts.motion import servo
 from skills.experts.pick_and_place import PickExpert
@@ -264,6 +265,20 @@ def test_holding_upright_can_be_asked_for():
     for _ in range(3):
         env.step(action(env, -1.0))
     assert env._sums["tilt"] == pytest.approx(-4.0, abs=0.2)  # once, and whichever way it faces
+
+
+@pytest.mark.parametrize("turn", [0.0, 1.0])
+def test_letting_go_in_motion_can_cost(turn):
+    env = started("place", reward_scales={"tossed": -10.0})
+    for _ in range(8):
+        env.step(action(env, 1.0, arm=[turn, *[0.0] * 6]))
+    assert env._sums["tossed"] == 0.0  # while it holds on
+    before = np.array(env.sim.object_position(env.skill.target))
+    env.step(action(env, -1.0, arm=[turn, *[0.0] * 6]))
+    speed = np.linalg.norm(env.sim.object_position(env.skill.target) - before) / STEP_S
+    assert env._sums["tossed"] == pytest.approx(-10.0 * speed) and (speed > 0.2) == (turn > 0.0)
+    env.step(action(env, -1.0))
+    assert env._sums["tossed"] == pytest.approx(-10.0 * speed)  # once
 
 
 def test_success_of_a_place_needs_the_object_at_its_goal_the_hand_empty_and_at_rest():
