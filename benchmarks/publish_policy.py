@@ -194,8 +194,10 @@ def _path_figures(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_the_policy(meta: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint says, without the files that were on the machine which trained it."""
-    env = {key: value for key, value in meta["env"].items() if key != "episodes"}
+    """What a checkpoint says, without the files that were on the machine which trained it, and without the share of
+    long ways in its training: evaluations begin anywhere.
+    """
+    env = {key: value for key, value in meta["env"].items() if key not in ("episodes", "detour_probability")}
     return {key: value for key, value in meta.items() if key != "started_from"} | {"env": env}
 
 

@@ -104,7 +104,8 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     then = tmp_path / "then"
     shutil.copytree(run, then)
     (then / "overrides.yaml").write_text(f"- skill=pick\n- checkpoint={run}\n- sim.episodes='/some*/mine.json.gz'\n")
-    meta = {"skill": "pick", "env": {"episodes": "/somewhere/mine.json.gz", "split": "train"}, "started_from": str(run)}
+    env = {"episodes": "/somewhere/mine.json.gz", "detour_probability": 0.3, "split": "train"}
+    meta = {"skill": "pick", "env": env, "started_from": str(run)}
     save(then / "checkpoints", 7000, content | {"step": 7000, "meta": meta})
     file = publish_policy(then, tmp_path)
     card = OmegaConf.load(file.with_suffix(".yaml"))
