@@ -5,10 +5,9 @@
     rearrange train skill=place sim.furniture=both sim.episodes_share=0.5 "sim.episodes='under_boards/*'" ...
 
 They are those of wide training homes whose object lies there, or has its goal there: one in six of all; with
-`above=1.1` those on boards of fridges above that height in metres alone. With `along=`
-the expert acts in each, and so many of the states that it passed through are kept, as handoffs. A policy that begins
-there finds the rest of the way, and then the way there (Salimans and Chen 2018, "Learning Montezuma's Revenge from a
-Single Demonstration").
+`above=1.1` those on boards of fridges above that height in metres alone. With `along=` the expert acts in each, and so
+many of the states that it passed through are kept, as handoffs. A policy that begins there finds the rest of the way,
+and then the way there (Salimans and Chen 2018, "Learning Montezuma's Revenge from a Single Demonstration").
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from trainer.logs.progress import Progress
 SKILLS = {"pick": "target_receptacles", "place": "goal_receptacles"}
 FRIDGE_BOARD_M, BOARD_M = 0.9, 0.45  # boards of fridges and of shelves count from this height on,
 LITTLE_ROOM_M = 0.3  # and those of fridges with less than this above them
+HIGHEST_ASKED_M = 1.25  # few boards are higher: the arm reaches up to 1.3 m
 
 
 def has_little_room(place: Receptacle) -> bool:
@@ -109,9 +109,11 @@ def _asked(words: list[str]) -> tuple[str, int, Path, int, float | None]:
     out = Path(given.get("out", f"{skill}.json.gz"))
     if not out.name.endswith(".json.gz") or out.is_dir():
         raise UserError(f"out={out} must be a file *.json.gz.")
-    if not re.fullmatch(r"(0\.\d+|1\.[012]\d*)?", above := given.get("above", "")):
-        raise UserError(f"above={above} must be a height below 1.3, above which no board is, in metres.")
-    return skill, int(given.get("count", "500")), out, int(given.get("along", "0")), float(above) if above else None
+    above = given.get("above", "0")
+    if not re.fullmatch(r"\d*\.?\d+", above) or float(above) > HIGHEST_ASKED_M:
+        raise UserError(f"above={above} must be a height of at most {HIGHEST_ASKED_M}, in metres: no board is much "
+                        "higher.")
+    return skill, int(given.get("count", "500")), out, int(given.get("along", "0")), float(above) or None
 
 
 if __name__ == "__main__":

@@ -74,8 +74,7 @@ class NavigateConfig(SkillConfig):
         0.3, "success: stop called at this driving distance of the pose where the next skill starts", above=0)
     goal_angle_rad: float = setting(0.3, "and facing this close to its direction", above=0)
     rewarded_share: float = setting(
-        1.0, "share of both within which a stop earns the reward of success; less teaches to stop well inside", above=0,
-        at_most=1)
+        1.0, "share of both within which a stop is paid as success, others as stops elsewhere", above=0, at_most=1)
     any_start: bool = setting(
         False, "every place counts from which the next skill has its object or handle in reach, not only the nearest")
     to_handle: bool = setting(

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from benchmarks import under_boards
-from benchmarks.under_boards import SKILLS, has_little_room, main
+from benchmarks.under_boards import SKILLS, has_little_room, main, states_along
 from rearrange.home.apartments.episodes import read_episodes
 from rearrange.home.apartments.kept_layouts import scene_layout
 from skills import make_env
@@ -31,8 +31,9 @@ def test_they_lie_in_fridges_and_under_boards_of_training_homes_and_can_be_train
 
 
 @pytest.mark.parametrize("skill", SKILLS)
-def test_those_above_a_height_are_on_boards_of_fridges_alone(skill):
-    for episode in islice(under_boards.episodes(skill, 1.1), 5):
+@pytest.mark.parametrize("along", [0, 2])
+def test_those_above_a_height_are_on_boards_of_fridges_alone(skill, along):
+    for episode in islice(states_along(skill, along, 1.1) if along else under_boards.episodes(skill, 1.1), 5):
         place = scene_layout(episode.scene).receptacle(getattr(episode, SKILLS[skill])[0])
         assert place.kind == "fridge" and place.center_m[2] > 1.1
 

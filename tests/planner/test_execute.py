@@ -225,13 +225,70 @@ def test_a_new_plan_that_needs_a_skill_without_a_policy_is_no_way_out(envs):
     assert run.report.end == "pick: time limit" and len(run.report.records) == 2
 
 
-@pytest.mark.parametrize(("opening_rad", "then"), [(0.3, "navigate_to_fridge fridge"), (0.8, "pick_from_fridge")])
-def test_a_door_that_falls_shut_on_the_way_is_opened_before_the_hand_reaches_in(envs, opening_rad, then):
-    run = begun(envs["prepare_groceries"], Rules(recovery="replan"))
+OPEN, PICK = "navigate_to_fridge fridge", "pick_from_fridge object_0 fridge"
+
+
+@pytest.mark.parametrize(("recovery", "opening_rad", "then"), [
+    ("replan", 0.50, OPEN), ("replan", 0.57, PICK), ("retry", 0.3, PICK), ("none", 0.3, PICK)])
+def test_a_door_that_falls_shut_on_the_way_is_opened_before_the_hand_reaches_in(envs, recovery, opening_rad, then):
+    run = begun(envs["prepare_groceries"], Rules(recovery=recovery))
     run.sim.set_joint("fridge_door", opening_rad)
     finish(run)
-    assert run.report.records[0].operator == "navigate_to_object object_0"
-    assert run.report.records[1].operator.startswith(then) and run.report.end == "success"
+    assert [record.operator for record in run.report.records[:2]] == ["navigate_to_object object_0", then]
+    assert run.report.end == "success" and (recovery != "replan" or run.report.recoveries == (then == OPEN))
+
+
+def test_whether_a_door_fell_shut_is_decided_by_what_is_known(envs):
+    run = begun(envs["prepare_groceries"], Rules(recovery="replan", knowledge="seen"))
+    run.belief.openings["fridge_door"] = 0.0
+    while len(run.report.records) < 2:
+        run.advance()
+    assert run.report.records[1].operator == OPEN and run.sim.joint_position("fridge_door") > 1.0
+
+
+def until(run, operator: str) -> None:
+    """Carry the plan out until this step begins."""
+    while run.step is None or str(run.step.operator) != operator:
+        run.advance()
+
+
+def test_the_fridge_is_opened_before_something_is_picked_for_it_and_after_it_was_put_aside(envs):
+    """A hand that holds something opens nothing."""
+    run = begun(envs["prepare_groceries"], Rules(recovery="replan", reset_arm=False))
+    until(run, "navigate_to_goal goal_1")
+    run.sim.set_joint("fridge_door", 0.0)
+    until(run, OPEN)
+    assert not run.sim.is_holding and run.report.records[-2].operator == "place object_1 goal_1"
+    until(run, "navigate_to_goal goal_2")
+    run.sim.set_joint("fridge_door", 0.0)
+    before = len(run.report.records)
+    finish(run)
+    assert [record.skill for record in run.report.records[before:before + 4]] == [
+        "navigate", "place", "navigate", "open_fridge"] and run.report.end == "success"
+
+
+def test_a_door_that_is_never_open_when_it_should_be_costs_no_more_than_the_recoveries(envs):
+    run = begun(envs["prepare_groceries"], Rules(recovery="replan", max_recoveries=2, reset_arm=False))
+    until(run, "navigate_to_goal goal_2")
+    while not run.done:
+        if run.step is not None and run.step.skill == "navigate":
+            run.sim.set_joint("fridge_door", 0.0)
+        run.advance()
+    assert run.report.recoveries == 2
+
+
+def test_a_new_plan_with_nothing_left_to_do_ends_well(envs):
+    """The door falls shut while the robot drives back to something that was at its goal all the time."""
+    run = begun(envs["prepare_groceries"], Rules(recovery="replan"))
+    until(run, "place_in_fridge object_2 goal_2 fridge")
+    place, index = run.symbols.goals["goal_2"], run.symbols.objects["object_2"]
+    let_go(run.sim)
+    put(run.sim, index, place[0], place[1], place[2] + 0.5)
+    until(run, "navigate_to_object object_2")
+    put(run.sim, index, *place)
+    run.sim.set_joint("fridge_door", 0.0)
+    finish(run)
+    assert run.report.end == "success"
 
 
 def test_recoveries_come_to_an_end(envs):

@@ -323,11 +323,13 @@ def test_near_stop_rewards_a_stop_elsewhere_by_how_near_it_was(back_m, turned_ra
     assert reward == pytest.approx(expected, abs=0.06)  # the way is counted along the cells of the floor grid
 
 
-@pytest.mark.parametrize(("back_m", "rewarded"), [(0.0, 1.0), (0.22, 0.0)])
-def test_a_rewarded_share_rewards_stops_well_inside_and_counts_the_others_as_success_all_the_same(back_m, rewarded):
-    others = dict.fromkeys(("distance", "angle", "base_contact", "force", "near_stop", "bad_stop"), 0.0)
-    env = started(3, rewarded_share=0.3, reward_scales={"success": 1.0, **others})
-    env.sim.place_robot(*back_from(env.skill.goal_pose, back_m))
+@pytest.mark.parametrize(("back_m", "turned_rad", "rewarded"), [(0.0, 0.0, 1.0), (0.22, 0.0, -1.0), (0.0, 0.2, -1.0)])
+def test_a_rewarded_share_pays_for_stops_well_inside_and_the_others_are_success_as_well(back_m, turned_rad, rewarded):
+    """Those others are paid as stops elsewhere."""
+    others = dict.fromkeys(("distance", "angle", "base_contact", "force", "near_stop"), 0.0)
+    env = started(3, rewarded_share=0.3, reward_scales={"success": 1.0, "bad_stop": -1.0, **others})
+    x, y, yaw = back_from(env.skill.goal_pose, back_m)
+    env.sim.place_robot(x, y, yaw + turned_rad)
     env.skill.begin(env.sim, env.skill.arguments)
     _, reward, terminated, _, info = env.step(STOP)
     assert terminated and info["success"] and info["metrics"]["failure/bad_stop"] == 0.0
