@@ -16,7 +16,7 @@ import numpy as np
 from planner.arguments import StepArguments
 from planner.belief import Belief
 from planner.pddl import Atom, Operator
-from planner.predicates import World, holds, opened
+from planner.predicates import World, holds
 from planner.progress import Progress
 from planner.rules import Rules, Step, believed_stop, is_over, kept_grip, needed_in_hand, reset_arm_action, steps_of
 from planner.scenario import Plan, plan, require_solved
@@ -175,14 +175,9 @@ class Executor:
         return self._has_goal
 
     def _begin_next(self) -> None:
-        """Begin the step `at` of the plan, of a new plan where a door has fallen shut, or the wait before the end."""
+        """Begin the step `at` of the plan, or the wait before the end."""
         self._count, self._left_start, self._stopped, self._gave_room = 0, False, False, False
         self._driven = Progress(*_DRIVE_HELD_UP)
-        if self._fell_shut():
-            if self.world.is_holding:
-                self._note_failure(self.steps[self.at])
-            if self._recover() and self.done:
-                return
         if self.at >= len(self.steps) and self.rules.last_look:
             self._check_goal()
         if self.at >= len(self.steps):
@@ -433,20 +428,6 @@ class Executor:
             return [holds(world, self.symbols, atom, self.rules.at_m) for atom in atoms if atom[0] not in left_out]
 
         return all(holding(step.operator.add)) and not any(holding(step.operator.delete))
-
-    def _fell_shut(self) -> bool:
-        """Whether a drawer or door that the rest of the plan relies on is no longer open half as far as it takes to
-        reach in. With something in the hand, which could open nothing, only the next step counts.
-        """
-        if self.rules.recovery != "replan":
-            return False
-        for step in self.steps[self.at:self.at + 1] if self.world.is_holding else self.steps[self.at:]:
-            if any(atom[0] == "opened" and not opened(self.world, self.symbols, atom[1], share=0.5)
-                   for atom in step.operator.preconditions):
-                return True
-            if any(atom[0] == "opened" for atom in step.operator.add):
-                return False  # the plan opens what comes after that
-        return False
 
     def _possible(self, step: Step) -> bool:
         """Whether the hand is as the step needs it: with the object to place, or empty where it has to be."""

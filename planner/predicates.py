@@ -113,9 +113,9 @@ def hand_empty(sim: World, symbols: Symbols) -> bool:
     return not sim.is_holding
 
 
-def opened(sim: World, symbols: Symbols, container: str, share: float = 1.0) -> bool:
-    """The drawer or the fridge door stands open far enough to reach in, or that `share` of it."""
-    return sim.joint_position(symbols.joints[container]) > share * OPENED_ABOVE[symbols.types[container]]
+def opened(sim: World, symbols: Symbols, container: str) -> bool:
+    """The drawer or the fridge door stands open far enough to reach in."""
+    return sim.joint_position(symbols.joints[container]) > OPENED_ABOVE[symbols.types[container]]
 
 
 def closed(sim: World, symbols: Symbols, container: str) -> bool:

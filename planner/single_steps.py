@@ -61,9 +61,6 @@ class SingleSteps(Executor):
     def _begin_next(self) -> None:
         self._phase, self.request = "waits", None
 
-    def _fell_shut(self) -> bool:
-        return False  # the agent sees to that
-
     def _take_stock(self, step: Step, ended: str, arm_is_home: bool = False) -> None:
         """Note a failure, let go of what no step could place, and lead the arm home."""
         if not self._effects_hold(step, self.world):
