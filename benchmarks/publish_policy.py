@@ -7,8 +7,9 @@
     policies
 
 Before a policy replaces another, both are evaluated in test homes, in test homes with wide furniture and, with
-`dataset=` (and `scenes=`), in those scenes, `episodes=500` of each; the card keeps the figures. One that is worse than
-the shipped one in any of them, by more than the interval, is refused unless `worse=true` is written.
+`dataset=` (and `scenes=`), in those scenes, and in plans among the policies that ship, `episodes=500` of each; the card
+keeps the figures. One that is worse than the shipped one in any of them, by more than the interval, is refused unless
+`worse=true` is written. Whole tasks of the policy that it replaces leave all cards.
 
 Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the
 start that the policy was trained with, where that is another. Evaluations with an episode file, other settings of the
@@ -81,9 +82,21 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure
         if (size := partial.stat().st_size) > MAX_BYTES:
             raise UserError(f"the policy of {run} takes {size:,} bytes; a published one takes at most {MAX_BYTES:,}.")
         rows = measure(partial, file if file.exists() else None, group, task) if measure else []
+        _forget_plans(file)
         partial.replace(file)
     _write_card(file, card | ({"homes": rows} if rows else {}) | {"evaluations": []})
     return file
+
+
+def _forget_plans(file: Path) -> None:
+    """Take the whole tasks in which a policy took part, once another takes its place, out of all cards."""
+    gone = plain_yaml(file.with_suffix(".yaml")).get("plans", []) if file.exists() else []
+    for path in file.parent.glob("*.yaml") if gone else ():
+        card = plain_yaml(path)
+        left = [row for row in card.get("plans", []) if row not in gone]
+        if len(left) < len(card.get("plans", [])):
+            _write_card(path, {key: value for key, value in card.items() if key != "plans"}
+                        | ({"plans": left} if left else {}))
 
 
 def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> list[Path]:
@@ -268,9 +281,8 @@ def measure_with(settings: dict[str, str]) -> Measure:
         from trainer.checkpoint import load_checkpoint
 
         begin = policy_homes.starts(task, load_checkpoint(new)["meta"]["env"])
-        kinds = policy_homes.kinds(group, settings.get("dataset"), settings.get("scenes"))
-        words = {kind: [*begin, *chosen] for kind, chosen in kinds.items()}
-        rows, before = ([policy_homes.measured(file, group, task, words, int(count)) for file in (new, old) if file]
+        words = policy_homes.kinds(group, task, begin, settings.get("dataset"), settings.get("scenes"))
+        rows, before = ([policy_homes.measured(file, task, words, int(count)) for file in (new, old) if file]
                         + [[]])[:2]
         print(*policy_homes.lines(rows, before), sep="\n")
         if settings.get("worse") != "true":

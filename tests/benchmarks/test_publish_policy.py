@@ -14,7 +14,7 @@ from benchmarks import policy_homes
 from benchmarks.publish_policy import main, measure_with, publish_evaluation, publish_policy, usual_settings
 from rearrange.home.errors import UserError
 from rearrange.home.settings.environment import NAVIGATION
-from rearrange.home.settings.yaml_files import plain_yaml
+from rearrange.home.settings.yaml_files import as_yaml, plain_yaml
 from skills import SKILLS, pretrained
 from trainer.checkpoint import load_checkpoint, load_policy, policy_content, save
 from trainer.config import PolicyConfig
@@ -143,6 +143,14 @@ def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(ru
     for file in files:
         rows = OmegaConf.load(file.with_suffix(".yaml")).plans
         assert [(row.protocol, row.success_015, row.seed) for row in rows] == [("honest", 0.6, 97), ("paper", 0.5, 97)]
+    row = {key: figures[key] for key in ("scenario", "problem", "protocol", "split", "success_015")}
+    of_place = files[1].with_suffix(".yaml")
+    of_place.write_text(as_yaml(plain_yaml(of_place) | {"plans": [row, *plain_yaml(of_place)["plans"]]}))
+    replaced = tmp_path / "replaced"
+    shutil.copytree(tmp_path, replaced, ignore=shutil.ignore_patterns("run", "then", "replaced"))
+    save(run / "checkpoints", 9000, content | {"meta": {"skill": "pick", "env": {}}})
+    publish_policy(run, replaced)  # the whole tasks of the old one are nobody's; one without it stays
+    assert "plans" not in plain_yaml(replaced / "pick.yaml") and plain_yaml(replaced / "place.yaml")["plans"] == [row]
     shutil.copy(pretrained.path("pick"), then / "pick.pt")  # another policy than the published one
     (then / "metrics.json").write_text(json.dumps(figures | {"skills": {"pick": str(then / "pick.pt")}}))
     with pytest.raises(UserError, match="did not evaluate the published policy of pick"):
@@ -247,8 +255,8 @@ def test_a_policy_that_is_worse_somewhere_by_more_than_the_interval_is_refused()
 
 
 def test_a_card_names_a_data_set_without_its_folder():
-    words = policy_homes.kinds("skill", "/somewhere/x/city.scene_dataset_config.json", "a_*")["city"]
-    path = words[0].partition("=")[2]
+    words = policy_homes.kinds("skill", "pick", [], "/somewhere/x/city.scene_dataset_config.json", "a_*")["city"]
+    path = words[1].partition("=")[2]
     said = policy_homes.without_folders(f"any start, sim.scene_dataset={path}, sim.scenes=a_*", words)
     assert said == "any start, sim.scene_dataset=city.scene_dataset_config.json, sim.scenes=a_*"
 
@@ -256,15 +264,16 @@ def test_a_card_names_a_data_set_without_its_folder():
 def test_both_policies_are_measured_before_one_replaces_the_other(run, tmp_path, monkeypatch, capsys):
     asked = []
 
-    def measured(file, group, task, words, episodes):
-        asked.append((file.parent == tmp_path, group, task, words, episodes))
+    def measured(file, task, words, episodes):
+        asked.append((file.parent == tmp_path, task, words, episodes))
         return rows(**{"test homes": 0.9 if file.parent == tmp_path else 0.5})
 
     monkeypatch.setattr(policy_homes, "measured", measured)
     words = {"episodes": "7", "dataset": "x/city.scene_dataset_config.json"}
     file = publish_policy(run, tmp_path, measure=measure_with(words))
-    assert [each[0] for each in asked] == [False] and asked[0][1:3] == ("skill", "pick") and asked[0][4] == 7
-    assert list(asked[0][3]) == ["test homes", "test homes, wide furniture", "city"]
+    assert [each[0] for each in asked] == [False] and asked[0][1] == "pick" and asked[0][3] == 7
+    assert list(asked[0][2]) == ["test homes", "test homes, wide furniture", "city", "plans in test homes"]
+    assert asked[0][2]["plans in test homes"] == ["hab=prepare_groceries", "split=test"]
     assert plain_yaml(file.with_suffix(".yaml"))["homes"][0]["success"] == 0.5
     before = {path: path.read_bytes() for path in tmp_path.glob("pick.*")}
     save(run / "checkpoints", 6000, load_checkpoint(run) | {"step": 6000})
@@ -281,12 +290,15 @@ def test_both_policies_are_measured_before_one_replaces_the_other(run, tmp_path,
 def test_a_policy_is_measured_by_the_command_that_users_type(tmp_path):
     file = tmp_path / "pick.pt"
     shutil.copy(pretrained.path("pick"), file)
-    kinds = {"test homes": ["split=test", "sim.num_layouts=1", "sim.depth_size=0", "skill.max_steps=2"]}
+    kinds = {"test homes": ["skill=pick", "split=test", "sim.num_layouts=1", "sim.depth_size=0", "skill.max_steps=2"]}
     with pytest.raises(UserError, match="the evaluation in test homes failed"):
-        policy_homes.measured(file, "skill", "pick", kinds, 1)  # the policy sees the image
+        policy_homes.measured(file, "pick", kinds, 1)  # the policy sees the image
     kinds["test homes"].remove("sim.depth_size=0")
-    row, = policy_homes.measured(file, "skill", "pick", kinds, 1)
+    row, = policy_homes.measured(file, "pick", kinds, 1)
     assert row["homes"] == "test homes" and row["episodes"] == 1 and row["policy"] == policy_homes.digest(file)
+    kinds = {"plans in test homes": ["hab=tidy_house", "split=test", "hab.max_steps=20"]}
+    row, = policy_homes.measured(file, "pick", kinds, 1)
+    assert row["success"] == 0.0 and row["success_interval_95"][0] == 0.0 and row["protocol"] == "honest"
 
 
 @pytest.mark.parametrize("skill", pretrained.names())
