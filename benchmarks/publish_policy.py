@@ -9,7 +9,8 @@
 Before a policy replaces another, both are evaluated in test homes, in test homes with wide furniture and, with
 `dataset=` (and `scenes=`), in those scenes, and in plans among the policies that ship, `episodes=500` of each; the card
 keeps the figures. One that is worse than the shipped one in any of them, by more than the interval, is refused unless
-`worse=true` is written. Whole tasks of the policy that it replaces leave all cards.
+`worse=true` is written. Whole tasks of the policy that it replaces leave all cards. With `keep=0.25` a quarter of the
+weights of the one that it replaces stays, and three quarters are new (docs/findings/averaged_policies.md).
 
 Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the
 start that the policy was trained with, where that is another. Evaluations with an episode file, other settings of the
@@ -51,7 +52,8 @@ Measure = Callable[[Path, Path | None, str, str], list[dict[str, Any]]]
 _GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
 
 
-def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure | None = None) -> Path:
+def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure | None = None,
+                   keep: float = 0.0) -> Path:
     """Write the newest checkpoint of a training run as `<folder>/<task>.pt`, with its card. Returns the file.
 
     Args:
@@ -59,6 +61,8 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure
         folder: where policies are published.
         measure: given the new file, the one that it would replace (None: there is none), `skill` or `nav`, and the
             task, it returns rows for the card, or raises UserError.
+        keep: share, 0 to 1, of the weights of the policy that it replaces in the average that is written (Wortsman et
+            al. 2022, Robust fine-tuning of zero-shot models, arXiv 2109.01903); 0 = its own weights alone.
     """
     import torch
 
@@ -71,11 +75,13 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure
         raise UserError(f"{run} is a training run of something else than a skill or navigation task: "
                         f"{of_what(content.get('meta', {}))}.")
     small = {key: content[key] for key in _KEPT} | {"meta": _of_the_policy(content["meta"])}
-    # statistics have 64 bits
-    small["policy"] = {k: v.half() if v.dtype == torch.float32 else v for k, v in content["policy"].items()}
     file = folder / f"{task}.pt"
+    weights = _averaged(content["policy"], file, keep) if keep else content["policy"]
+    # statistics have 64 bits
+    small["policy"] = {k: v.half() if v.dtype == torch.float32 else v for k, v in weights.items()}
     of = {"robot": robot_of(content["meta"].get("env", {})).said} if group == "skill" else {}
-    card = {group: task, **of, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file)}
+    card = {group: task, **of, **_origin(run), "steps": int(content["step"]), **_started_from(content["meta"], file),
+            **({"kept": {"share": keep, "policy": policy_homes.digest(file)}} if keep else {})}
     with tempfile.TemporaryDirectory(prefix=".publish-", dir=folder) as place:
         partial = Path(place) / file.name
         write_torch_file(partial, small)
@@ -86,6 +92,23 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure
         partial.replace(file)
     _write_card(file, card | ({"homes": rows} if rows else {}) | {"evaluations": []})
     return file
+
+
+def _averaged(new: dict[str, Any], file: Path, keep: float) -> dict[str, Any]:
+    """The weights of a policy and of the one in `file`, that one's with the share `keep`. UserError where that one is
+    no policy of the same network.
+    """
+    import torch
+
+    from trainer.checkpoint import load_checkpoint
+
+    if not file.exists():
+        raise UserError(f"keep={keep:g} averages with the policy that ships, and there is none: {file}.")
+    old = load_checkpoint(file)["policy"]
+    if {name: value.shape for name, value in new.items()} != {name: value.shape for name, value in old.items()}:
+        raise UserError(f"keep={keep:g} averages policies of one network, and that of {file} is another.")
+    return {name: torch.lerp(value.double(), old[name].double(), keep).to(value.dtype)
+            if value.is_floating_point() else value for name, value in new.items()}
 
 
 def _forget_plans(file: Path) -> None:
@@ -272,8 +295,9 @@ def _write_card(file: Path, card: dict[str, Any]) -> Path:
 
 def measure_with(settings: dict[str, str]) -> Measure:
     """How policies are measured before one replaces another, by the words that are typed. UserError for others."""
-    if wrong := next((key for key in settings if key not in ("dataset", "scenes", "episodes", "worse")), None):
-        raise UserError(f"{wrong}= is no word of benchmarks.publish_policy: dataset=, scenes=, episodes=, worse=true.")
+    if wrong := next((key for key in settings if key not in ("dataset", "scenes", "episodes", "worse", "keep")), None):
+        raise UserError(f"{wrong}= is no word of benchmarks.publish_policy: dataset=, scenes=, episodes=, worse=true, "
+                        "keep=.")
     if not (count := settings.get("episodes", "500")).isdecimal() or int(count) < 1:
         raise UserError(f"episodes={count} is not allowed: it must be an integer of at least 1.")
 
@@ -292,6 +316,17 @@ def measure_with(settings: dict[str, str]) -> Measure:
     return measure
 
 
+def share(word: str) -> float:
+    """A number from 0 to below 1; UserError for others."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1:
+        raise UserError(f"keep={word} is not allowed: it must be a number from 0 to below 1, as 0.25.")
+    return number
+
+
 def main(words: list[str]) -> int:
     """`python -m benchmarks.publish_policy DIRECTORY [key=value ...]`: of a training run or of an evaluation."""
     if not words or words[0].startswith("-") or not all("=" in word for word in words[1:]):
@@ -299,11 +334,11 @@ def main(words: list[str]) -> int:
         return 0 if words in (["--help"], ["-h"]) else 2
     from trainer.checkpoint import CheckpointError
 
-    run = Path(words[0])
+    run, settings = Path(words[0]), dict(word.split("=", 1) for word in words[1:])
     try:
-        measure = measure_with(dict(word.split("=", 1) for word in words[1:]))
+        measure, keep = measure_with(settings), share(settings.get("keep", "0"))
         print(*(publish_evaluation(run) if (run / "metrics.json").exists() else
-                [publish_policy(run, measure=measure)]), sep="\n")
+                [publish_policy(run, measure=measure, keep=keep)]), sep="\n")
     except (OSError, ValueError, CheckpointError) as error:  # UserError is a ValueError
         print(f"benchmarks.publish_policy: {error}", file=sys.stderr)
         return 2

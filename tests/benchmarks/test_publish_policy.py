@@ -121,6 +121,26 @@ def test_the_card_says_what_the_policy_began_with(run, tmp_path):
     assert OmegaConf.load(publish_policy(then, tmp_path).with_suffix(".yaml")).started_from == "mine.pt"
 
 
+def test_a_share_of_the_weights_of_the_one_before_is_kept(run, tmp_path, capsys):
+    with pytest.raises(UserError, match=r"keep=0.25 averages with the policy that ships, and there is none"):
+        publish_policy(run, tmp_path, keep=0.25)
+    old = load_checkpoint(publish_policy(run, tmp_path))["policy"]
+    content = load_checkpoint(run)
+    new = {name: value + 1 if value.is_floating_point() else value for name, value in content["policy"].items()}
+    save(run / "checkpoints", 6000, content | {"step": 6000, "policy": new})
+    before = policy_homes.digest(tmp_path / "pick.pt")
+    file = publish_policy(run, tmp_path, keep=0.25)
+    for name, value in load_checkpoint(file)["policy"].items():
+        expected = 0.75 * new[name].double() + 0.25 * old[name].double() if value.is_floating_point() else old[name]
+        np.testing.assert_allclose(value.double(), expected, atol=2e-3, err_msg=name)
+    assert plain_yaml(file.with_suffix(".yaml"))["kept"] == {"share": 0.25, "policy": before}
+    shutil.copy(pretrained.path("pick"), file)  # of another network
+    with pytest.raises(UserError, match="keep=0.25 averages policies of one network"):
+        publish_policy(run, tmp_path, keep=0.25)
+    for word in ("1", "-0.1", "half", "nan"):
+        assert main([str(run), f"keep={word}"]) == 2 and f"keep={word} is not allowed" in capsys.readouterr().err
+
+
 def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(run, tmp_path):
     content = load_checkpoint(run)
     files = []
