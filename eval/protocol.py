@@ -17,7 +17,7 @@ _WIDE = {"start_yaw_noise_rad": 0.25}
 _NAMED: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {  # settings that differ from HAB's, by name
     ("pick", "place"): {"any start": {"any_start": True, "start_position_noise_m": 0.15, **_WIDE}},
     ("navigate",): {"HAB's pose": {"stop_within_m": 2.0}, "any place": {"any_start": True, "stop_within_m": 2.0}},
-    ("close_cabinet",): {"wide start": {"start_distance_m": [0.6, 1.2], "start_aside_m": 0.3, **_WIDE}},
+    ("open_cabinet", "close_cabinet"): {"wide start": {"start_distance_m": [0.6, 1.2], "start_aside_m": 0.3, **_WIDE}},
     ("open_fridge", "close_fridge"): {
         "wide start": {"start_distance_m": [0.75, 1.4], "start_aside_m": 0.35, **_WIDE}},
 }

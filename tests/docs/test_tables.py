@@ -107,7 +107,7 @@ def test_protocols_of_the_page_are_those_of_the_code():
 
     words = {"any start": ["pick", "place"], "HAB's pose": ["navigate"], "any place": ["navigate"]}
     for row in table("protocols.md", "called"):
-        doors = ["close_cabinet"] if row["of"] == "Close cabinet" else ["open_fridge", "close_fridge"]
+        doors = [f"{verb}_{row['of'].split()[-1]}" for verb in ("open", "close")]
         tasks = words.get(row["called"], doors)
         for task in tasks if "`" in row["settings"] else []:
             made = compose("eval", [f"skill={task}", *row["settings"].split("`")[1].split()])
