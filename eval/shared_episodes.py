@@ -10,6 +10,7 @@ from typing import Any
 
 from eval.processes import share_out
 from rearrange.home.errors import UserError
+from trainer.faults import signals
 from trainer.ranks.launch import this_rank
 
 INTERRUPT_AFTER_S = 0.2  # once a task is known to have died
@@ -82,7 +83,8 @@ def _ended_with_the_others(ranks: Any) -> Iterator[None]:
 
     ranks.on_death(lambda: threading.Thread(target=interrupt, daemon=True).start())
     try:
-        yield
+        with signals.not_lost():
+            yield
     except KeyboardInterrupt as stop:
         ranks.leave_early(f"rank {ranks.rank} was stopped{f' by {stop.args[0]}' if stop.args else ''}")
         raise

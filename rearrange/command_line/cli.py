@@ -298,7 +298,7 @@ def _work(command: str, overrides: list[str], settings) -> int:
     options = options_of(settings)
     work = getattr(commands, "evaluate" if command == "eval" else command)
     try:
-        with run.keeps_warnings():
+        with run.keeps_warnings(), signals.not_lost():
             result = work(options, run)
     except KeyboardInterrupt as stop:
         run.finish("stopped")

@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -125,6 +126,19 @@ def raise_again() -> None:
     if came:
         _until, _turn = None, _turn + 1
         raise KeyboardInterrupt(came[0])
+
+
+@contextmanager
+def not_lost() -> Iterator[None]:
+    """Raise again what `interrupt` raised while a function in C++ converted its arguments: MuJoCo's answer any
+    exception there by a TypeError of their own (findings/mujoco_lost_ctrl_c.sh).
+    """
+    try:
+        yield
+    except TypeError as error:
+        if "incompatible function arguments" in str(error):
+            raise_again()
+        raise
 
 
 def outcome(status: int) -> str:

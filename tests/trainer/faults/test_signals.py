@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 
+import mujoco
+import numpy as np
 import pytest
 
 from trainer.faults import signals
@@ -24,6 +26,30 @@ def test_what_is_raised_in_a_callback_from_c_is_raised_again():
         ctypes.CDLL(None).qsort((ctypes.c_int * 2)(2, 1), 2, ctypes.sizeof(ctypes.c_int), compare)
         with pytest.raises(KeyboardInterrupt, match="SIGUSR1"):
             signals.raise_again()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        signals.came.clear()
+
+
+def test_what_is_raised_while_mujoco_converts_an_argument_is_raised_again():
+    """Where it becomes a TypeError about types that are right."""
+    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
+    data = mujoco.MjData(model)
+
+    class Start:
+        def __array__(self, dtype=None, copy=None):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            return np.array([0.0, 0.0, 5.0])
+
+    def ray(start) -> None:
+        mujoco.mj_ray(model, data, start, np.array([0.0, 0.0, -1.0]), None, 1, -1, np.zeros(1, np.int32))
+
+    before = signal.signal(signal.SIGUSR1, signals.interrupt)
+    try:
+        with pytest.raises(TypeError, match="incompatible function arguments"), signals.not_lost():
+            ray("types that are wrong")
+        with pytest.raises(KeyboardInterrupt, match="SIGUSR1"), signals.not_lost():
+            ray(Start())
     finally:
         signal.signal(signal.SIGUSR1, before)
         signals.came.clear()
