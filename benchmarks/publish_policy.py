@@ -30,6 +30,7 @@ from benchmarks import policy_homes
 from eval.protocol import hab_settings, protocol
 from eval.task_from_settings import json_safe, navigation_task, skill_task, trained_settings
 from eval.trained_policy import of_what, settings_of, training_of
+from rearrange.command_line.runs.run_directory import write_whole
 from rearrange.home.errors import UserError
 from rearrange.home.files import MOST_JSON, read_json, read_text
 from rearrange.home.robot import robot_of
@@ -88,9 +89,10 @@ def publish_policy(run: Path, folder: Path = pretrained.FOLDER, measure: Measure
         if (size := partial.stat().st_size) > MAX_BYTES:
             raise UserError(f"the policy of {run} takes {size:,} bytes; a published one takes at most {MAX_BYTES:,}.")
         rows = measure(partial, file if file.exists() else None, group, task) if measure else []
-        _forget_plans(file)
+        gone = plain_yaml(file.with_suffix(".yaml")).get("plans", []) if file.exists() else []
         partial.replace(file)
     _write_card(file, card | ({"homes": rows} if rows else {}) | {"evaluations": []})
+    _forget_plans(folder, gone)
     return file
 
 
@@ -111,15 +113,14 @@ def _averaged(new: dict[str, Any], file: Path, keep: float) -> dict[str, Any]:
             if value.is_floating_point() else value for name, value in new.items()}
 
 
-def _forget_plans(file: Path) -> None:
-    """Take the whole tasks in which a policy took part, once another takes its place, out of all cards."""
-    gone = plain_yaml(file.with_suffix(".yaml")).get("plans", []) if file.exists() else []
-    for path in file.parent.glob("*.yaml") if gone else ():
+def _forget_plans(folder: Path, gone: list[dict[str, Any]]) -> None:
+    """Take whole tasks out of the cards of all policies that took part: one of them is no longer the published one."""
+    for path in folder.glob("*.yaml") if gone else ():
         card = plain_yaml(path)
-        left = [row for row in card.get("plans", []) if row not in gone]
-        if len(left) < len(card.get("plans", [])):
-            _write_card(path, {key: value for key, value in card.items() if key != "plans"}
-                        | ({"plans": left} if left else {}))
+        there = card.pop("plans", [])
+        left = [row for row in there if row not in gone]
+        if len(left) < len(there):
+            _write_card(path, card | ({"plans": left} if left else {}))
 
 
 def publish_evaluation(run: Path, folder: Path = pretrained.FOLDER) -> list[Path]:
@@ -289,7 +290,7 @@ def _hours(rows: list[dict[str, Any]]) -> float:
 
 def _write_card(file: Path, card: dict[str, Any]) -> Path:
     path = file.with_suffix(".yaml")
-    path.write_text(as_yaml(card), encoding="utf-8")
+    write_whole(path, as_yaml(card))
     return path
 
 
@@ -342,6 +343,9 @@ def main(words: list[str]) -> int:
     except (OSError, ValueError, CheckpointError) as error:  # UserError is a ValueError
         print(f"benchmarks.publish_policy: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("benchmarks.publish_policy: stopped.", file=sys.stderr)
+        return 130
     return 0
 
 

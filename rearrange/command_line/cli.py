@@ -257,6 +257,8 @@ def _command(command: str, words: list[str]) -> int:
         print(listing.text(Path(settings.value("output"))))
         return 0
     if command in RUNLESS:
+        from trainer.faults import signals
+
         if command == "view" or command == "record" and settings.value("replay") is None:
             front.require(settings)
         from rearrange.command_line import commands
@@ -265,7 +267,8 @@ def _command(command: str, words: list[str]) -> int:
         if command in ("record", "reproduce"):
             screen.is_expendable()
         hydras = [launcher_words.split(typed)[1]] if command == "reproduce" else []
-        return getattr(commands, command)(options_of(settings), *hydras) or 0
+        with signals.not_lost():
+            return getattr(commands, command)(options_of(settings), *hydras) or 0
     return _work(command, overrides, settings)
 
 

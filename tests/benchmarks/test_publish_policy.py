@@ -141,6 +141,19 @@ def test_a_share_of_the_weights_of_the_one_before_is_kept(run, tmp_path, capsys)
         assert main([str(run), f"keep={word}"]) == 2 and f"keep={word} is not allowed" in capsys.readouterr().err
 
 
+def test_a_stop_while_policies_are_measured_changes_nothing(run, tmp_path, monkeypatch, capsys):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    publish_policy(run, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.glob("pick.*")}
+    with pytest.raises(KeyboardInterrupt):
+        publish_policy(run, tmp_path, measure=stopped)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*pick*")} == before and not [*tmp_path.glob(".publish*")]
+    monkeypatch.setattr(policy_homes, "measured", stopped)
+    assert main([str(run)]) == 130 and capsys.readouterr().err == "benchmarks.publish_policy: stopped.\n"
+
+
 def test_success_of_a_whole_task_stands_in_the_cards_of_the_policies_that_ran(run, tmp_path):
     content = load_checkpoint(run)
     files = []
