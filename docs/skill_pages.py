@@ -86,9 +86,11 @@ def page(name: str) -> str:
 
 def policy_section(card: dict[str, Any]) -> list[str]:
     """What the policy that comes with the package is, from its card."""
-    alone = [(row["protocol"], SPLITS[row["split"]], str(row["episodes"]), _share(row, "success"),
+    elsewhere = [row for row in card.get("homes", []) if "furniture" in row["homes"] or "dataset" in row["protocol"]]
+    alone = [(row["protocol"].split(", ")[0], SPLITS[row["split"]] if "split" in row else row["homes"],
+              str(row["episodes"]), _share(row, "success"),
               ", ".join(f"{100 * share:.1f} % {kind.replace('_', ' ')}" for kind, share in row["failures"].items()))
-             for row in card["evaluations"]]
+             for row in [*card["evaluations"], *elsewhere]]
     if missing := [key for key in ("plans", "limits") if not card.get(key)]:
         raise SystemExit(f"the card of {card['skill']} has no {missing[0]}: see benchmarks/publish_policy.py.")
     measured = {(row["scenario"], row["split"], row["protocol"]): _share(row, "success_015") for row in card["plans"]}
@@ -101,9 +103,12 @@ def policy_section(card: dict[str, Any]) -> list[str]:
               else "by the commands in its card")
     millions, hours = pretrained.steps(card) / 1e6, pretrained.hours(card)
     file = f"skills/pretrained/{card['skill']}.yaml"
+    averaged = (f" Its weights are [an average](../findings/averaged_policies.md): {100 * card['kept']['share']:.0f} % "
+                "are those of the policy before." if "kept" in card else "")
     text = (f"A policy of the {card['robot']}, trained for {millions:.1f} million steps, {hours:.1f} hours, "
-            f"{recipe}; the last lesson with commit `{card['commit'][:7]}`. Its card, [`{file}`](../../{file}), holds "
-            "these figures and the lessons. By itself, drawn actions, by [protocol](../protocols.md):")
+            f"{recipe}; the last lesson with commit `{card['commit'][:7]}`.{averaged} "
+            f"Its card, [`{file}`](../../{file}), holds these figures and the lessons. By itself, drawn actions, by "
+            "[protocol](../protocols.md):")
     return [
         "## The policy that comes with the package", "", wrapped(text), "",
         *table(("protocol", "homes", "n", "success", "failures"), alone), "",
