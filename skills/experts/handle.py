@@ -20,7 +20,7 @@ from skills.experts.handle_from_side import (
     SideArm,
 )
 from skills.experts.handle_path import HandlePath
-from skills.experts.motion import assemble, follow, servo, turned
+from skills.experts.motion import assemble, follow, servo, servo_driving, turned
 from skills.experts.reach_plan import facing_axis
 
 _CLOSING_M = 0.03  # from the end of the way, where fingers begin to close
@@ -36,6 +36,7 @@ _BASE_MOVES = tuple((m, 0.0) for m in (0.0, 0.07, -0.07, 0.14, -0.14, -0.22)) + 
 _READY_RAD = 0.08  # from the posture in which the hand is ready
 _SPEED_M_S = 0.5  # of the handle
 _DOOR_BAR_M_S = 0.42  # with fingers around the bar of a door
+_SLIPPED_GAIN = 3.0  # 1/s, of the way that fingers have slipped along a bar
 _STANDS_RAD_S = 0.4
 _PULL_PARTS = 14
 _SWING_STEPS = 40.0  # per radian that the base turns before fingers take a drawer: it then pulls along a curve
@@ -43,6 +44,7 @@ _ASKEW_RAD, _ASKEW_STEPS = 1.1, 120.0  # of fingers to a door, at the end: the p
 _STAND_BACK_M = 0.03  # of a drawer, while it is looked what else the hand at its front would meet
 _BESIDE_M = 0.14  # the handle, where the hand presses on a drawer
 _BESIDE_BAR_M, _BELOW_BAR_M = 0.07, 0.10  # the end of its bar; the bar, where there is no room beside it
+_FIST_UP_M = 0.05  # from the middle, where fingers press: from there the way home is short
 _LEAVE_M = 0.36  # the hand goes this far from where it was at the start, base frame
 _MARGIN_M, _MARGIN_RAD = 0.015, 0.15  # it opens or closes by this much more than it must
 
@@ -71,6 +73,7 @@ class HandleExpert:
         self.ready = self.done = self.closing = False
         self.closed_m = 0.0  # of a finger
         around_door = self._across(self.axis) is not None and not self.path.slides
+        self.around_door = around_door and self.side is None and self._drives
         self.speed_m_s = _DOOR_BAR_M_S if around_door else _SPEED_M_S
         self.rest: np.ndarray | None = None
 
@@ -108,6 +111,8 @@ class HandleExpert:
         over = opening - (config.target_opening - config.opening_tolerance)
         if self.path.slides:
             return over > _MARGIN_M
+        if self.around_door:
+            return over > 0.0
         stands = self.sim.joint_velocity(self.handle) < _STANDS_RAD_S  # the hand meets the door at a shallow angle
         return over > _MARGIN_RAD or (stands and over > 0.3 * _MARGIN_RAD)
 
@@ -164,10 +169,14 @@ class HandleExpert:
             bar = None if self._across(self.axis) is None else self._ends_at()
             arm, base = self.side.move_along(opening, bar)
             return self._action(arm, self.grip, base)
+        velocity = self.sense * self.speed_m_s * self.path.direction(opening)
+        if self.around_door:
+            slipped_m = self._ends_at() - sim.ee_position
+            arm, base = servo_driving(sim, velocity + _SLIPPED_GAIN * slipped_m, self._facing(opening), turning=True)
+            return self._action(arm, self.grip, base)
         x, y, yaw = sim.base_pose
         ahead, left = np.array([math.cos(yaw), math.sin(yaw), 0.0]), np.array([-math.sin(yaw), math.cos(yaw), 0.0])
         tip = np.array(sim.ee_position)
-        velocity = self.sense * self.speed_m_s * self.path.direction(opening)
         arm = tip - (x, y, 0.0)
         turn = float(velocity @ left) / max(0.3, float(arm @ ahead)) if self._drives else 0.0
         forward = float(velocity @ ahead) + turn * float(arm @ left) if self._drives else 0.0
@@ -178,10 +187,13 @@ class HandleExpert:
                             base)
 
     def _facing(self, opening: float) -> np.ndarray | None:
-        """The cup's axis (3,) while it moves along: on a front without a bar it turns with the door."""
-        if self.path.slides or self.path.has_bar:
+        """The cup's axis (3,) while it moves along: on a front without a bar it turns with the door. Fingers around the
+        bar of a door turn by half: their palm would meet the door, or the wrist come to its end.
+        """
+        if self.path.slides or self.path.has_bar and not self.around_door:
             return None
-        return turned(self.axis, self.path.sign * (opening - self.path.first_opening))
+        share = 0.5 if self.around_door else 1.0
+        return turned(self.axis, share * self.path.sign * (opening - self.path.first_opening))
 
     def _go_to_rest(self) -> np.ndarray:
         sim = self.sim
@@ -279,7 +291,8 @@ class CloseDrawerExpert(HandleExpert):
         path = self.path
         side, beside = np.array([-path.out[1], path.out[0], 0.0]), max(_BESIDE_M, path.bar_half_m + _BESIDE_BAR_M)
         has_room = beside < path.half_width_m - 0.03
-        down = path.above_middle_m if has_room else max(path.above_middle_m, _BELOW_BAR_M)
+        up = _FIST_UP_M if self.sim.robot.hand.fingers else 0.0
+        down = path.above_middle_m - up if has_room else max(path.above_middle_m, _BELOW_BAR_M)
         on_front = np.array(self.sim.handle_position(self.handle)) - path.stands_out_m * path.out
         return on_front + has_room * beside * side - (0.0, 0.0, down)
 

@@ -90,6 +90,15 @@ def test_the_expert_solves_it_without_cheating(name):
     assert successes >= len(EPISODES) - 1
 
 
+@pytest.mark.parametrize("name", ["open_fridge", "close_cabinet"])
+def test_experts_with_fingers_keep_to_the_time_and_lose_no_handle(name):
+    ends = []
+    for episode in EPISODES:
+        env = started(name, episode, split="val", hand="fingers")
+        ends.append(run(env, EXPERTS[name](env.sim, env.skill).act)["success"])
+    assert sum(ends) >= len(EPISODES) - 1
+
+
 @pytest.mark.parametrize("name", ["pick", "place"])
 def test_an_expert_can_take_over_in_the_middle_of_an_episode(name):
     env = started(name, 1, split="val", max_steps=500)
