@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from rearrange.home import own_packages
+from rearrange.home.errors import UserError
 from trainer.faults.signals import signal_name
 from trainer.workers.worker import begin_child, end_child, signals_held, start_child
 
@@ -149,11 +150,13 @@ def _answers(work: Callable[[Any, Any], Iterable[Any]], job: Any, chunk: Any) ->
 
 
 def _carried(error: Exception) -> Exception:
-    """The error if pickling keeps it as it is, else one with its words."""
+    """The error if pickling keeps it as it is, else one with its words; in plain words they stay alone."""
     try:
         pickle.loads(pickle.dumps(error))
         return error
     except Exception:
+        if isinstance(error, UserError):
+            return UserError(str(error))
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 

@@ -55,7 +55,8 @@ __all__ = ["Scenario", "scenario_episode", "scenario_episodes"]
 HAB_OPEN = ("chair", "table", "coffee_table", "tv_stand", "sink", "counter", "sofa")  # HAB's open receptacles, by kind
 HAB_OBJECTS = tuple(name for name in OBJECTS if name != "013_apple")  # what HAB moves but for Set Table
 _DRAWS = 100  # episodes drawn in a home before the next one is taken
-_HOMES = 3  # that are tried
+_HOMES = 20  # that are tried: of ReplicaCAD's each allows Prepare Groceries in about two of three episodes
+_NAMED = 3  # of those that allow none
 _PLACE_TRIES = 60
 _ROOM_M = 0.3  # above the board of a fridge, from which an object is taken by its top
 
@@ -133,8 +134,9 @@ class NotPossible(UserError):
     """A scenario is not possible in some scenes; why: of the last of them, as in "has no fridge"."""
 
     def __init__(self, scenario: str, scenes: Sequence[str], why: str) -> None:
-        several = len(scenes) > 1
-        super().__init__(f"scenario {scenario} is not possible in scene{'s' * several} {', '.join(scenes)}, "
+        several, more = len(scenes) > 1, len(scenes) - _NAMED
+        named = ", ".join(scenes) if more <= 0 else f"{', '.join(scenes[:_NAMED])} and {more} more"
+        super().__init__(f"scenario {scenario} is not possible in scene{'s' * several} {named}, "
                          f"{'the last of ' * several}which {why}.")
         self.why = why
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,18 @@ def awkward(job, chunk):
     raise Awkward("quite", "awkward")
 
 
+class Lacking(UserError):
+    """As that one, but told in plain words."""
+
+    def __init__(self, scene, why):
+        super().__init__(f"scene {scene} {why}.")
+
+
+def lacking(job, chunk):
+    yield chunk
+    raise Lacking("home", "has no fridge")
+
+
 def die(job, chunk):
     if chunk == 1:
         yield "before"
@@ -60,8 +73,9 @@ def count(job, chunk):
 
 
 def children() -> list[str]:
-    with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
-        return file.read().split()
+    """The processes of this one, but for that which tests fork from (tests/e2e/warm.py), whenever it is started."""
+    found = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return [pid for pid in found if b"warm.py" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -77,7 +91,8 @@ def test_a_chunk_may_give_many_answers_or_none(workers):
 
 
 @pytest.mark.parametrize("work, error, words", [(refuse, UserError, "no threes."),
-                                                (awkward, RuntimeError, "Awkward: quite awkward")])
+                                                (awkward, RuntimeError, "Awkward: quite awkward"),
+                                                (lacking, UserError, "^scene home has no fridge.\n")])
 def test_what_is_raised_there_is_raised_here_and_says_where(work, error, words):
     before = children()
     with pytest.raises(error, match=words) as caught:

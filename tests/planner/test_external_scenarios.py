@@ -18,6 +18,7 @@ from rearrange.env import HomeSettings
 from rearrange.env.external_scenarios import external_homes, refused_scenarios
 from rearrange.env.scenario_episodes import PLACE_WORDS, NotPossible, scenario_episode_in
 from rearrange.home.apartments.episodes import read_episodes
+from rearrange.home.episodes.generator import SceneLacks
 from rearrange.home.episodes.scene_check import Unsolvable, check_episode
 from rearrange.home.geometry import from_frame
 from rearrange.home.simulation.mujoco.build_model import handle_part
@@ -138,6 +139,21 @@ def test_a_scenario_that_scenes_do_not_allow_is_refused_with_the_reason(tmp_path
     room = make_furnished_room(tmp_path / "room")
     with pytest.raises(NotPossible, match="prepare_groceries is not possible in scene .*, which has no fridge"):
         scenario_episode_in(external_homes(room, "val", "furnished"), load_scenario("prepare_groceries").scenario, 0)
+
+
+def test_homes_take_turns_until_one_allows_it(dataset):
+    homes, scenario = external_homes(dataset, "val"), load_scenario("prepare_groceries").scenario
+
+    def layout_of(scene):
+        if scene.startswith("bare"):
+            raise SceneLacks(scene, "has no fridge")
+        return homes.layout_of(scene)
+
+    bare = [f"bare_{number}" for number in range(6)]
+    found = scenario_episode_in(replace(homes, scenes=[*bare, *homes.scenes], layout_of=layout_of), scenario, 0)
+    assert found.scene == homes.scenes[0]
+    with pytest.raises(NotPossible, match="scenes bare_0, bare_1, bare_2 and 3 more, the last of which has no fridge"):
+        scenario_episode_in(replace(homes, scenes=bare, layout_of=layout_of), scenario, 0)
 
 
 @pytest.mark.parametrize(("words", "said"), [
