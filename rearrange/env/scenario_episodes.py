@@ -55,7 +55,7 @@ __all__ = ["Scenario", "scenario_episode", "scenario_episodes"]
 HAB_OPEN = ("chair", "table", "coffee_table", "tv_stand", "sink", "counter", "sofa")  # HAB's open receptacles, by kind
 HAB_OBJECTS = tuple(name for name in OBJECTS if name != "013_apple")  # what HAB moves but for Set Table
 _DRAWS = 100  # episodes drawn in a home before the next one is taken
-_HOMES = 20  # that are tried: of ReplicaCAD's each allows Prepare Groceries in about two of three episodes
+_HOMES = 20  # that are tried; of 13 of ReplicaCAD's 8 allowed an episode of Prepare Groceries
 _NAMED = 3  # of those that allow none
 _PLACE_TRIES = 60
 _ROOM_M = 0.3  # above the board of a fridge, from which an object is taken by its top
