@@ -203,7 +203,7 @@ def test_an_episode_of_another_scenario(episodes):
 
 def test_a_scenario_that_a_home_does_not_allow(sim):
     crowded = Scenario("crowd", ("any",) * 9, ("chair_0",) * 9, ("sofa",) * 9)
-    refusal = "not possible in scenes val/0, val/1, val/2, the last of which allows none of 100 .*(full|no place)"
+    refusal = "scenes val/0, val/1, val/2 and 17 more, the last of which allows none of 100 .*(full|no place)"
     with pytest.raises(UserError, match=refusal):
         scenario_episode(crowded, "val", 0)
     nowhere = Scenario("nowhere", ("any",), ("garage",), ("sofa",))
