@@ -30,6 +30,12 @@ def change(path, **values):
     write(path, json.loads(path.read_text()) | values)
 
 
+def about(axis, degrees):
+    """The quaternion (w, x, y, z) of a turn about an axis."""
+    half = math.radians(degrees) / 2
+    return [math.cos(half), *(math.sin(half) * (axis == each) for each in "xyz")]
+
+
 @pytest.fixture
 def folder(tmp_path):
     make_data_set(tmp_path)
@@ -171,6 +177,33 @@ def test_receptacles_of_an_object_stretch_with_it(folder):
     placed(folder, None, None, {"translation_origin": "asset_local"}, uniform_scale=.5)
     (top,) = collect(DataSet(folder / CONFIG).read("one")[0]).receptacles
     assert top.middle_m == pytest.approx((.1, -.4, .75)) and sorted(top.half_m) == pytest.approx([.15, .5, .5])
+
+
+@pytest.mark.parametrize("up, rotation, stands", [
+    (None, about("y", 77), True), (None, about("x", 20), True), (None, about("x", 30), False),
+    (None, about("z", 70), False), (None, about("x", 180), False), ([0, 1, 0], about("x", -90), False),
+    ([0, 0, 1], about("x", -90), True), ([0, 0, 2], about("x", -90), True), ([0, 0, 1], about("y", 77), False)])
+def test_nothing_stands_on_a_receptacle_that_is_tilted(folder, up, rotation, stands):
+    """By the angle of Habitat-Lab's ObjectSampler, 26 degrees. A table that leans on a wall is no table."""
+    top = {"position": [0, .5, 0], "scale": [.5, .05, .3]} | ({} if up is None else {"up": up})
+    placed(folder, CUBE | {"user_defined": {"receptacle_aabb_top": top}}, rotation=rotation)
+    data = DataSet(folder / CONFIG)
+    assert len(collect(data.read("one")[0]).receptacles) == stands
+    assert ("receptacles of objects that are tilted where these stand" in data.unused("one")) != stands
+
+
+@pytest.mark.parametrize("turned, stands", [(about("y", 40), True), (about("x", 90), False)])
+def test_nor_on_one_of_a_link_or_a_stage(folder, turned, stands):
+    place = {"position": [0, 1, 0], "scale": [.5, .1, .2]}
+    change(folder / "urdf" / "counter" / "counter.ao_config.json",
+           user_defined={"receptacle_aabb_in": place | {"parent_link": "drawer1"}})
+    change(folder / "configs" / "stages" / "room.stage_config.json",
+           user_defined={"receptacle_aabb_sill": place | {"rotation": turned}})
+    found = one_scene(folder, articulated_object_instances=[
+        {"template_name": "counter", "translation": [0, 0, 0], "rotation": turned}])
+    assert sorted(place.name for place in found.receptacles) == (["in", "sill"] if stands else [])
+    said = {f"receptacles of {what}s that are tilted where these stand" for what in ("stage", "articulated object")}
+    assert said & set(DataSet(folder / CONFIG).unused("one")) == (set() if stands else said)
 
 
 def test_an_object_of_an_episode_has_its_scale_its_size_and_its_mass(folder):

@@ -122,17 +122,22 @@ class DataSet:
         for entry in (entry for given in (default, content) for entry in _entries(path, given, "object_instances")):
             if (template := read(OBJECTS, entry)) is not None:
                 by = scene_entries.origin_of(path, entry) or origin
-                objects.append(scene_entries.placed(template, entry, OBJECTS, by))
+                objects.append(thing := scene_entries.placed(template, entry, OBJECTS, by))
+                notes.update(scene_entries.tilted(template.receptacles, thing.template.receptacles, OBJECTS))
         key = "articulated_object_instances"
         for entry in (entry for given in (default, content) for entry in _entries(path, given, key)):
             if (found := read(ARTICULATED, entry)) is not None:
                 stem = found[0].path.stem
-                articulated.append(scene_entries.placed_articulated(f"{stem}_:{seen[stem]:04d}", found, entry))
+                body = scene_entries.placed_articulated(f"{stem}_:{seen[stem]:04d}", found, entry)
+                articulated.append(body)
+                notes.update(scene_entries.tilted(found[1], body.receptacles, ARTICULATED))
                 seen[stem] += 1
         entry = whole.get("stage_instance")
         is_bare = not isinstance(entry, dict) or entry.get("template_name") in (None, "", "NONE")
         template = None if is_bare else read(STAGES, entry)
         stage = None if template is None else scene_entries.placed(template, entry, STAGES, origin)
+        if stage is not None:
+            notes.update(scene_entries.tilted(template.receptacles, stage.template.receptacles, STAGES))
         return Scene(name, stage, tuple(objects), tuple(articulated), frozenset(notes)), problems
 
     def figures(self, name: str) -> tuple[Figures | None, list[str]]:

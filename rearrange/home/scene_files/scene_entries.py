@@ -4,7 +4,7 @@ where by them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ _USED_OF_ALL = {  # the mass of what stands still changes nothing
 _USED = {STAGES: _USED_OF_ALL | {"non_uniform_scale", "is_instance_visible"},
          OBJECTS: _USED_OF_ALL | {"non_uniform_scale", "is_instance_visible"},
          ARTICULATED: _USED_OF_ALL | {"auto_clamp_joint_limits"}}
+_UP = (0.0, 1.0, 0.0)  # of a receptacle that does not say it
+_LEVEL = 0.9  # Habitat-Lab's tilt_tolerance: the least cosine between a receptacle's way up and the scene's
 SINGULAR = {STAGES: "stage", OBJECTS: "object", ARTICULATED: "articulated object"}
 
 
@@ -110,7 +112,10 @@ def placed(template: Template, entry: dict, kind: str, origin: str) -> Placed:
         template = replace(template, seen=tuple(replace(piece, visible=False) for piece in template.seen))
     frame = _frame_of(entry)
     if kind == STAGES:
+        turn = frame[:3, :3] @ template.turn
+        template = replace(template, receptacles=_level(template.receptacles, lambda box: turn @ _turn_of(box)))
         return Placed(template, frame @ _scale_of(entry) @ transform(template.turn))
+    template = replace(template, receptacles=_level(template.receptacles, lambda box: frame[:3, :3]))
     if origin != _AS_FILE and template.center is not None:
         frame[:3, 3] -= frame[:3, :3] @ (_scale_of(entry)[:3, :3] @ template.center)
     return Placed(template, frame @ _scale_of(entry), _motion_of(entry) == "DYNAMIC")
@@ -121,7 +126,29 @@ def placed_articulated(handle: str, found: tuple, entry: dict) -> PlacedArticula
     urdf, receptacles, scale, mass_scale, _ = found
     scale *= float(_factor(entry, "uniform_scale"))
     mass_scale *= float(_factor(entry, "mass_scale")) * (1.0 if entry.get("apply_scale_to_mass") is False else scale)
-    return PlacedArticulated(handle, urdf, receptacles, _frame_of(entry), scale, mass_scale)
+    frame = _frame_of(entry)
+    turns = {urdf.root: frame[:3, :3]}
+    for joint in urdf.joints:
+        turns[joint.child] = turns[joint.parent] @ joint.frame[:3, :3]
+    level = _level(receptacles, lambda box: turns.get(box.get("parent_link"), np.eye(3)))
+    return PlacedArticulated(handle, urdf, level, frame, scale, mass_scale)
+
+
+def _level(receptacles: dict[str, dict], turn_of: Callable[[dict], np.ndarray]) -> dict[str, dict]:
+    """Those that are not tilted, as Habitat-Lab's ObjectSampler leaves out the others. turn_of: (3, 3) from the box of
+    one to the scene, y up.
+    """
+    def cosine(box: dict) -> float:
+        up = turn_of(box) @ np.array(box.get("up") or _UP, float)
+        return float(up[1] / (np.linalg.norm(up) or 1.0))
+
+    return {key: box for key, box in receptacles.items() if cosine(box) >= _LEVEL}
+
+
+def tilted(before: dict[str, dict], after: dict[str, dict], kind: str) -> Iterator[str]:
+    """That receptacles of a thing which was placed are not used, for the list of what files have beside that."""
+    if len(after) < len(before):
+        yield f"receptacles of {SINGULAR[kind]}s that are tilted where these stand"
 
 
 def _motion_of(entry: dict) -> str:
@@ -135,8 +162,13 @@ def _factor(entry: dict, key: str) -> float:
 
 def _frame_of(entry: dict) -> np.ndarray:
     """(4, 4) of an entry, without its scale."""
-    quat = np.array(entry.get("rotation") or (1.0, 0.0, 0.0, 0.0), float)
-    return transform(quat_matrix(quat / np.linalg.norm(quat)), entry.get("translation"))
+    return transform(_turn_of(entry), entry.get("translation"))
+
+
+def _turn_of(given: dict) -> np.ndarray:
+    """(3, 3) of a `rotation`."""
+    quat = np.array(given.get("rotation") or (1.0, 0.0, 0.0, 0.0), float)
+    return quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
 
 
 def _scale_of(entry: dict) -> np.ndarray:

@@ -241,7 +241,7 @@ def _receptacles(path: Path, content: dict) -> dict[str, dict]:
     for key, value in found.items():
         if not isinstance(value, dict):
             raise UserError(f"{path}: {shown(key)} should be an object with position and scale.")
-        for name in ("position", "scale", "rotation"):
+        for name in ("position", "scale", "rotation", "up"):
             numbers(path, value, name, 4 if name == "rotation" else 3)
         if not isinstance(link := value.get("parent_link", ""), str):
             raise UserError(f"{path}: parent_link of {shown(key)} should be the name of a link, not {shown(link)}.")
