@@ -184,7 +184,7 @@ def test_receptacles_of_an_object_stretch_with_it(folder):
     (None, about("z", 70), False), (None, about("x", 180), False), ([0, 1, 0], about("x", -90), False),
     ([0, 0, 1], about("x", -90), True), ([0, 0, 2], about("x", -90), True), ([0, 0, 1], about("y", 77), False)])
 def test_nothing_stands_on_a_receptacle_that_is_tilted(folder, up, rotation, stands):
-    """By the angle of Habitat-Lab's ObjectSampler, 26 degrees. A table that leans on a wall is no table."""
+    """By the angle of Habitat-Lab's ObjectSampler, 26 degrees. A table on its edge is no table."""
     top = {"position": [0, .5, 0], "scale": [.5, .05, .3]} | ({} if up is None else {"up": up})
     placed(folder, CUBE | {"user_defined": {"receptacle_aabb_top": top}}, rotation=rotation)
     data = DataSet(folder / CONFIG)
