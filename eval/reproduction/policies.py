@@ -68,7 +68,7 @@ def _plans(task: str, scenario: str, lesson: recipes.Lesson, before: Job | None,
     """Episodes of a scenario in training homes, in which the skill has the policy of the lesson before."""
     words = [f"hab={scenario}", "split=train", f"seed={PLANS_SEED}",
              f"episodes={min(lesson.plans[scenario], options.episodes)}", "video=0", "handoffs=true", f"name={name}",
-             f"output={options.output}"]
+             f"output={options.output}", *(word for word in lesson.words if word.startswith("sim.furniture="))]
     if lesson.tries is not None:
         words.append(f"handoff_tries={lesson.tries}")
     if before is not None:

@@ -1,9 +1,10 @@
 """How the policies that come with the package are trained: `<task>.yaml`, lessons that follow each other.
 
 A lesson has `words`, settings of `rearrange train`. One with `plans` (scenario: episodes) begins in the states in which
-plans hand over to the skill. Before it, so many episodes of these scenarios run in training homes, with the policy of
-the lesson before and the package's other policies; `tries` is their `handoff_tries`. `rearrange reproduce policies`
-carries recipes out.
+plans hand over to the skill. Before it, so many episodes of these scenarios run in training homes of the lesson's
+furniture, with the policy of the lesson before and the package's other policies; `tries` is their `handoff_tries`.
+`rearrange reproduce policies` carries recipes out. The package's policies had what is the last lesson here in several
+trainings, as it was found; their cards have every command.
 """
 
 from __future__ import annotations

@@ -101,6 +101,27 @@ def test_success_of_the_policies_is_the_same_in_the_readme_the_list_the_cards_an
                          for key, row in plans.items() if key[1] != "oracle"}
 
 
+def test_success_in_replica_cad_is_the_same_in_the_readme_the_cards_and_the_results():
+    """Of the policies whose hash stands in the results."""
+    from benchmarks.policy_homes import digest
+    from skills import SKILLS, pretrained
+
+    shipped = [name for name in SKILLS if name in pretrained.names()]
+    cards = {name: row for name in shipped for row in pretrained.card(name)["homes"] if row["homes"] == "replicaCAD"}
+    assert {name: row["policy"] for name, row in cards.items()} == {
+        name: digest(pretrained.path(name)) for name in shipped}
+    of_skills = {row["skill in ReplicaCAD"].lower().replace(" ", "_"): row for row in
+                 table("results.md", "skill in ReplicaCAD")}
+    assert {name: (row["policy"].strip("`"), int(row["n"]), row["success"].strip("* %")) for name, row in
+            of_skills.items()} == {name: (row["policy"], row["episodes"], f"{100 * row['success']:.1f}")
+                                   for name, row in cards.items()}
+    tasks = {row["scenario in ReplicaCAD"].partition(",")[0]: row["within 0.15 m"].strip("*").partition(" ")[0]
+             for row in table("results.md", "scenario in ReplicaCAD")}
+    shown = {row["task"].split("]")[0].strip("["): row["ReplicaCAD"].partition(" ")[0]
+             for row in table("../README.md", "task")}
+    assert shown == tasks | {row["skill in ReplicaCAD"]: row["success"].strip("* %") for row in of_skills.values()}
+
+
 def test_protocols_of_the_page_are_those_of_the_code():
     from eval.protocol import protocol
     from rearrange.command_line.composition.parse_overrides import compose

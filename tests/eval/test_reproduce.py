@@ -265,6 +265,7 @@ def test_recipes_are_carried_out_lesson_by_lesson(task, tmp_path):
         plans = [each for each in made if each.path in training.needs and each.words[0] == "eval"]
         assert len(plans) == len(lesson.plans) and all("split=train" in each.words for each in plans)
         assert all((f"handoff_tries={lesson.tries}" in each.words) == (lesson.tries is not None) for each in plans)
+        assert all(("sim.furniture=both" in each.words) == ("sim.furniture=both" in lesson.words) for each in plans)
         pattern = next((word.split("=")[1] for word in training.words if word.startswith("sim.episodes=")), None)
         assert all(fnmatch(str(each.path / f"handoffs/{task}.json.gz"), pattern) for each in plans)
     assert made[-1].needs == (trained[-1].path,)
