@@ -13,7 +13,8 @@ keeps the figures. One that is worse than the shipped one in any of them, by mor
 weights of the one that it replaces stays, and three quarters are new (docs/findings/averaged_policies.md).
 
 Navigation tasks, `nav=`, as skills. A card has a row for each protocol: HAB's start, with its settings typed, and the
-start that the policy was trained with, where that is another. Evaluations with an episode file, other settings of the
+start that the policy was trained with, where that is another. Those with `to_the_end=true`, by which episodes go on
+after their success, have rows of their own (`to_the_end`). Evaluations with an episode file, other settings of the
 task or other rules, or of fewer episodes than the figure that stands there, are refused. What limits a policy is
 written into its card by hand (`limits`).
 """
@@ -47,8 +48,9 @@ _IN_PLANS = ("scenario", "problem", "protocol", "split", "seed", "episodes", "su
              "success_015_interval_95")
 _IN_PLANS_SINCE = ("success_stable", "success_stable_interval_95", "goal_share", "mean_simulated_s", "mean_driven_m",
                    "mean_hand_path_m")  # which older evaluations do not have
+_TO_THE_END = ("split", "episodes", "deterministic", "success_once", "success_at_end", "success_at_end_interval_95")
 # of a card, what another policy that begins with this one does not take over
-_OF_THE_WHOLE = ("homes", "evaluations", "plans", "limits")
+_OF_THE_WHOLE = ("homes", "evaluations", "to_the_end", "plans", "limits")
 Measure = Callable[[Path, Path | None, str, str], list[dict[str, Any]]]
 _GROUPS = {"skill": tuple(SKILLS), "nav": tuple(NAVIGATION)}
 
@@ -168,19 +170,16 @@ def _publish_task(run: Path, figures: dict[str, Any], folder: Path) -> Path:
         raise UserError(f"{run} did not evaluate the published policy {file}: use checkpoint=pretrained.")
     if missing := [key for key in (*_MEASURED, "env") if key not in figures]:
         raise UserError(f"{run / 'metrics.json'} has no {missing[0]}: evaluate again.")
-    if figures.get("success_at_end") is not None:
-        raise UserError(f"{run} is an evaluation whose episodes went on after their success: leave to_the_end=true "
-                        "out.")
     usual = usual_settings(file, group, task)
     changed = [_changed(group, figures["env"], json_safe(usual | of)) for of in ({}, hab_settings(task))]
     _refuse_changed(run, [] if [] in changed else changed[0])
     card = plain_yaml(file.with_suffix(".yaml"))
+    if figures.get("success_at_end") is not None:
+        row = {"protocol": protocol(task, figures["env"]), **{key: figures[key] for key in _TO_THE_END}}
+        return _write_card(file, card | {"to_the_end": _in_place_of(run, row, card.get("to_the_end", []))})
     row = {"protocol": protocol(task, figures["env"])} | {key: figures[key]
                                                           for key in _MEASURED} | _path_figures(figures)
-    same = ("protocol", "split", "deterministic")
-    _refuse_fewer(run, row, next((old for old in card["evaluations"] if all(old.get(k) == row[k] for k in same)), None))
-    rows = [old for old in card["evaluations"] if any(old.get(k) != row[k] for k in same)] + [row]
-    card["evaluations"] = sorted(rows,
+    card["evaluations"] = sorted(_in_place_of(run, row, card["evaluations"]),
                                  key=lambda each: (not each["protocol"].startswith("HAB"), SPLITS.index(each["split"])))
     return _write_card(file, card)
 
@@ -210,6 +209,15 @@ def _refuse_changed(run: Path, words: list[str]) -> None:
     if words:
         raise UserError(f"{run} is an evaluation with {', '.join(words)}, and a card holds those of the task and "
                         "the rules as they come: leave that out and evaluate again.")
+
+
+def _in_place_of(run: Path, row: dict[str, Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with a new one in the place of that of the same kind. UserError where that one has more episodes."""
+    def of_the_kind(old: dict[str, Any]) -> bool:
+        return all(old.get(key) == row[key] for key in ("protocol", "split", "deterministic"))
+
+    _refuse_fewer(run, row, next(filter(of_the_kind, rows), None))
+    return [old for old in rows if not of_the_kind(old)] + [row]
 
 
 def _refuse_fewer(run: Path, row: dict[str, Any], there: dict[str, Any] | None) -> None:

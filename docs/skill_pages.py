@@ -112,6 +112,10 @@ def policy_section(card: dict[str, Any]) -> list[str]:
     return [
         "## The policy that comes with the package", "", wrapped(text), "",
         *table(("protocol", "homes", "n", "success", "failures"), alone), "",
+        *(wrapped(f"When episodes [go on after their success](../evaluation.md#success-once-and-at-the-end), "
+                  f"{100 * row['success_once']:.1f} % have it once and {_share(row, 'success_at_end')} at the end "
+                  f"({row['protocol']}, {SPLITS[row['split']]} homes, n = {row['episodes']}).") + "\n"
+          for row in card.get("to_the_end", [])),
         wrapped("Whole tasks in which it takes part, within 0.15 m, by [protocol](../planner.md), n = "
                 f"{min(row['episodes'] for row in card['plans'])} each ([commands](../results.md#scenarios)):"), "",
         *table(("scenario", "homes", *(f"`planner={protocol}`" for protocol in protocols)), plans), "",

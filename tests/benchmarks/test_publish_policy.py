@@ -67,8 +67,17 @@ def test_the_card_says_where_it_comes_from_and_what_it_reaches(run, tmp_path):
         publish_evaluation(evaluation, tmp_path)
     text = file.with_suffix(".yaml").read_text()
     assert text.count("split: val") == 1 and "success: 0.5" in text and "success: 0.4" not in text
-    (evaluation / "metrics.json").write_text(json.dumps(figures | {"success_at_end": 0.3}))
-    with pytest.raises(UserError, match="went on after their success: leave to_the_end=true out"):
+    for at_end in (0.2, 0.3):  # whose episodes go on after their success: rows of their own
+        (evaluation / "metrics.json").write_text(json.dumps(figures | {
+            "success": 0.6, "success_once": 0.6, "success_at_end": at_end, "success_at_end_interval_95": [0.1, 0.4]}))
+        publish_evaluation(evaluation, tmp_path)
+    card = plain_yaml(file.with_suffix(".yaml"))
+    assert [row["success"] for row in card["evaluations"]] == [0.5]
+    assert [(row["success_once"], row["success_at_end"], row["split"]) for row in card["to_the_end"]] == [
+        (0.6, 0.3, "val")]
+    (evaluation / "metrics.json").write_text(json.dumps(figures | {
+        "episodes": 400, "success_once": 0.6, "success_at_end": 0.3, "success_at_end_interval_95": [0.1, 0.4]}))
+    with pytest.raises(UserError, match="has 400 episodes, and the figure in whose place it would come 500"):
         publish_evaluation(evaluation, tmp_path)
 
 
