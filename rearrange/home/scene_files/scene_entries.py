@@ -113,7 +113,7 @@ def placed(template: Template, entry: dict, kind: str, origin: str) -> Placed:
     frame = _frame_of(entry)
     if kind == STAGES:
         turn = frame[:3, :3] @ template.turn
-        template = replace(template, receptacles=_level(template.receptacles, lambda box: turn @ _turn_of(box)))
+        template = replace(template, receptacles=_level(template.receptacles, lambda box: turn @ turn_of(box)))
         return Placed(template, frame @ _scale_of(entry) @ transform(template.turn))
     template = replace(template, receptacles=_level(template.receptacles, lambda box: frame[:3, :3]))
     if origin != _AS_FILE and template.center is not None:
@@ -162,11 +162,11 @@ def _factor(entry: dict, key: str) -> float:
 
 def _frame_of(entry: dict) -> np.ndarray:
     """(4, 4) of an entry, without its scale."""
-    return transform(_turn_of(entry), entry.get("translation"))
+    return transform(turn_of(entry), entry.get("translation"))
 
 
-def _turn_of(given: dict) -> np.ndarray:
-    """(3, 3) of a `rotation`."""
+def turn_of(given: dict) -> np.ndarray:
+    """(3, 3) of the `rotation` of an entry, or of a receptacle of a stage."""
     quat = np.array(given.get("rotation") or (1.0, 0.0, 0.0, 0.0), float)
     return quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
 

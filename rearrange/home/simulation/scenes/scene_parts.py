@@ -16,11 +16,10 @@ import numpy as np
 from rearrange.home.apartments.episodes import Marker
 from rearrange.home.axis_conventions import AXES
 from rearrange.home.errors import UserError
-from rearrange.home.geometry import quat_matrix
 from rearrange.home.pictures.meshes import Mesh
 from rearrange.home.scene_files.data_set import Scene
 from rearrange.home.scene_files.glb import Piece, read_glb
-from rearrange.home.scene_files.scene_entries import Placed, PlacedArticulated
+from rearrange.home.scene_files.scene_entries import Placed, PlacedArticulated, turn_of
 from rearrange.home.scene_files.surfaces import box_around, facing_out, moved, surface, transform, upward
 from rearrange.home.scene_files.templates import BOX
 from rearrange.home.scene_files.urdf_elements import FIXED, SLIDE, Joint, Shape
@@ -302,8 +301,7 @@ def _add_receptacles(found: Pieces, declared: dict[str, dict], handle: str | Non
             continue
         middle, half = np.array(values["position"], float), np.array(values["scale"], float)
         if handle is None and values.get("rotation"):  # of a stage, about its middle
-            quat = np.array(values["rotation"], float)
-            turn = quat_matrix(quat / (np.linalg.norm(quat) or 1.0))
+            turn = turn_of(values)
             frame = frame @ transform(turn, scale * middle - turn @ (scale * middle))
         name = str(values.get("name", key))
         found.receptacles.append(found_receptacle(name, handle, link, middle, half, frame, scale))
