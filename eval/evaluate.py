@@ -23,7 +23,7 @@ from eval.intervals import wilson
 from eval.path_figures import path_figures
 from eval.processes import share_out
 from eval.protocol import protocol
-from eval.slots import SEED_STRIDE, episode_seed, failure_of, kept, run_slots
+from eval.slots import SEED_STRIDE, agent_seed, episode_seed, failure_of, kept, run_slots
 from eval.task_from_settings import group_of, json_safe, make_env
 from rearrange.command_line.runs.run_directory import write_whole
 from rearrange.home.errors import CannotStart
@@ -195,7 +195,7 @@ class _Slot:
         else:
             self.index = None
             return ()
-        self.agent.begin(self.number, seed)
+        self.agent.begin(self.number, agent_seed(seed))
         self.reward = self.took_s = 0.0
         if self.index < self.job.videos:
             from eval.episode_video import EpisodeRecorder

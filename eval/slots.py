@@ -16,6 +16,12 @@ def episode_seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence([seed, index]).generate_state(1)[0])
 
 
+def agent_seed(seed: int) -> int:
+    """The seed of the agent in an episode of this seed. With the same one it would draw the numbers that the
+    environment draws (findings/gymnasium_same_seed_same_draws.sh)."""
+    return int(np.random.SeedSequence([seed, 1, 1]).generate_state(1)[0])
+
+
 def failure_of(metrics: Mapping[str, Any]) -> str | None:
     """The name of the failure that ended an episode; None where no failure did."""
     return next((name.removeprefix("failure/") for name, value in metrics.items()

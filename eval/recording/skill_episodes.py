@@ -13,7 +13,7 @@ from eval.agents import make_agent
 from eval.evaluate import kept_environments
 from eval.recording.features import Feature, features_of, names_of_action
 from eval.recording.tape import Recorded, Tape, plain
-from eval.slots import SEED_STRIDE, episode_seed, failure_of, run_slots
+from eval.slots import SEED_STRIDE, agent_seed, episode_seed, failure_of, run_slots
 from eval.task_from_settings import make_env
 from rearrange.home.errors import UserError
 
@@ -103,7 +103,7 @@ class _Slot:
                 if not self._env.begins_solved:
                     self.index, self._task = attempt, task_in_words(self._env, info)
                     self._start = {"seed": seed, "episode": plain(self._env.episode)}
-                    self._agent.begin(self.number, seed)
+                    self._agent.begin(self.number, agent_seed(seed))
                     self._tape = Tape(self._features, self._fps, self._job.raw)
                     return
                 why = BEGAN_SOLVED

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eval.evaluate import Job
-from eval.slots import SEED_STRIDE, episode_seed, failure_of
+from eval.slots import SEED_STRIDE, agent_seed, episode_seed, failure_of
 from eval.task_from_settings import make_env
 from eval.view.home_in_scene import HomeInScene
 from eval.view.sessions import OneAgent, agent_of
@@ -81,7 +81,7 @@ class NavigationSession(OneAgent):
         seed = episode_seed(self.job.seed, number)
         self._observation, info = self.env.reset(seed=seed, options={"episode": number + SEED_STRIDE * self.job.seed})
         self.words = info["instruction"]
-        self._agent.begin(0, seed)
+        self._agent.begin(0, agent_seed(seed))
 
     def step(self) -> None:
         action = self._agent.act({0: self._observation})[0]

@@ -20,7 +20,7 @@ from eval.recording.skill_episodes import SkillJob, features_of_skill, frames_pe
 from eval.recording.tape import Recorded, Tape, plain
 from eval.scenario.evaluate import SLOTS, Job, Slot, make_agents, make_executor, step_all
 from eval.scenario.video import marks, phase, short
-from eval.slots import SEED_STRIDE, episode_seed, failure_of
+from eval.slots import SEED_STRIDE, agent_seed, episode_seed, failure_of
 from eval.view.driver import Driver
 from eval.view.home_in_scene import HomeInScene
 from eval.view.own_code import OwnAgentApart
@@ -191,7 +191,7 @@ class SkillSession(OneAgent):
             self.driver.begin(self.sim)
             self._tape = Tape(features_of_skill(self.env), frames_per_s(self.env)) if self.taped else None
         else:
-            self._agent.begin(0, seed)
+            self._agent.begin(0, agent_seed(seed))
 
     def step(self) -> None:
         action = self.driver.action(self.sim, self.parts) if self.driver else self._agent.act({0: self._observation})[0]

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from gymnasium import spaces
+from gymnasium import Wrapper, spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from gymnasium.wrappers import TransformObservation
@@ -336,11 +336,21 @@ def _made(make_env: Callable[[], Any], config: CollectConfig) -> Any:
     if hasattr(env, "observation_space") and not (hasattr(env, "single_observation_space") or hasattr(env, "num_envs")):
         flat_space(env.observation_space)
         env.close()
-        return SyncVectorEnv([lambda: _flat(make_env())] * config.num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
+        return SyncVectorEnv([lambda: _Figures(_flat(make_env()))] * config.num_envs,
+                             autoreset_mode=AutoresetMode.SAME_STEP)
     if missing := [name for name in needed if not hasattr(env, name)]:
         raise ValueError(f"make_env gave {env!r} without {', '.join(missing)}: collect.num_workers=0 takes a "
                          "gymnasium.vector.VectorEnv or what trainer.workers.batched.BatchedEnv asks for.")
     return env
+
+
+class _Figures(Wrapper):
+    """An environment whose figures are floats: a vector gives all of them the type of the one that comes first, so that
+    0.9 beside a 0 becomes 0 (findings/gymnasium_vector_info_dtype.sh)."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        *others, info = self.env.step(action)
+        return *others, info | {"metrics": episode_figures(info)} if "metrics" in info else info
 
 
 def _flat(env: Any) -> Any:

@@ -168,6 +168,25 @@ def test_what_episodes_tell_is_kept(make):
     assert last["episode/success"] == 1.0 and last["episode/ended"] > 1 and "episode/name" not in last
 
 
+def test_figures_are_not_cut_to_the_type_of_the_first():
+    """Episodes of all environments end in the same step; the first of them says 0 and True, the others fractions."""
+    made = []
+
+    class Scored(gym.Wrapper):
+        def step(self, action):
+            *others, over, cut, info = self.env.step(action)
+            first = self.number == 0
+            return *others, over, cut, info | ({"metrics": {"score": 0 if first else 0.9}} if over or cut else {})
+
+    def make():
+        env = Scored(gym.make("Pendulum-v1", max_episode_steps=8))
+        env.number = len(made) - 1  # one is made first to see what it is
+        made.append(env)
+        return env
+
+    assert train(make, settings(256)).history[-1]["episode/score"] == pytest.approx(7 / 8 * 0.9)
+
+
 def test_envpool_is_a_batch_too():
     envpool = pytest.importorskip("envpool")
     result = train(lambda: envpool.make_gymnasium("HalfCheetah-v5", num_envs=4, seed=0, max_episode_steps=20),
