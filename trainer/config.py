@@ -47,7 +47,7 @@ class PolicyConfig:
     tanh_mean: bool = setting(False, "squash the mean of the Gaussian with tanh")
     mean_init: float | tuple[float, ...] = setting(0.0, "initial mean of the actions: one value, or one per action")
     log_std_init: float | tuple[float, ...] = setting(
-        -0.7, "initial log standard deviation: one value, or one per action")
+        -0.5, "initial log standard deviation: one value, or one per action")
     log_std_min: float = setting(-5.0, "lower bound of the log standard deviation")
     log_std_max: float = setting(2.0, "upper bound of the log standard deviation")
 

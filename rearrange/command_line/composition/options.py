@@ -89,7 +89,6 @@ class HomePolicy(PolicyConfig):
     lstm_layers: int = like(PolicyConfig, "lstm_layers", 1)
     body_size: int = like(PolicyConfig, "body_size", 256)
     learn_precision: str = like(PolicyConfig, "learn_precision", "auto")
-    log_std_init: float | tuple[float, ...] = like(PolicyConfig, "log_std_init", -0.5)
 
 
 @dataclass(frozen=True)
