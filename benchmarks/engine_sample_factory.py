@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # last: packages of the peer's own environment come first
 
+import gymnasium  # noqa: E402
 import torch  # noqa: E402
 from sample_factory.algo.runners.runner import AlgoObserver  # noqa: E402
 from sample_factory.algo.utils.context import global_model_factory  # noqa: E402
@@ -30,6 +31,9 @@ from torch import nn  # noqa: E402
 from benchmarks.engine_job import NETWORKS, Clock, count_processes, make_env, peak_mib  # noqa: E402
 from benchmarks.pretended_network import PooledEncoder  # noqa: E402
 from trainer.nets.encoders import LightEncoder  # noqa: E402
+
+if not hasattr(gymnasium.Env, "np_random_seed"):  # gymnasium < 1 does not keep the seed; homes ask for it
+    gymnasium.Env.np_random_seed = 0
 
 
 class SameNetwork(Encoder):
