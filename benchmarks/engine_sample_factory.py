@@ -93,8 +93,9 @@ class StopByClock(AlgoObserver):
 
     def on_training_step(self, runner, training_iteration_since_resume: int) -> None:
         self.processes = max(self.processes, count_processes())
-        lag = runner.policy_lag[0].get("version_diff_avg", 0.0)
-        if self.clock.tick(steps=sum(runner.env_steps.values()), lag=float(lag)):
+        # Sample Factory's versions are gradient steps; here an update is all of them over a rollout
+        lag = float(runner.policy_lag[0].get("version_diff_avg", 0.0)) / (self.job["epochs"] * self.job["mini_batches"])
+        if self.clock.tick(steps=sum(runner.env_steps.values()), lag=lag):
             runner.cfg.train_for_env_steps = 0
 
 
